@@ -1,0 +1,73 @@
+"""Streaming that keeps its promises, on Spark Structured Streaming.
+
+Importing this package imports neither Spark nor anything else that is slow; the first use does.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from laxity.errors import (
+    ConfigError,
+    ContractError,
+    ContractWarning,
+    EngineError,
+    LaxityError,
+    StateError,
+)
+
+if TYPE_CHECKING:
+    from laxity.spark.latest import latest
+    from laxity.spark.letters import read_letters
+    from laxity.spark.query import Query
+    from laxity.spark.session import session
+    from laxity.spark.sinks import console, foreach, memory, parquet, table
+    from laxity.spark.sources import source
+    from laxity.spark.stream import Stream, stream
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "latest": "latest",
+    "read_letters": "letters",
+    "Query": "query",
+    "session": "session",
+    "console": "sinks",
+    "foreach": "sinks",
+    "memory": "sinks",
+    "parquet": "sinks",
+    "table": "sinks",
+    "source": "sources",
+    "Stream": "stream",
+    "stream": "stream",
+}
+
+__all__ = [
+    "ConfigError",
+    "ContractError",
+    "ContractWarning",
+    "EngineError",
+    "LaxityError",
+    "Query",
+    "StateError",
+    "Stream",
+    "console",
+    "foreach",
+    "latest",
+    "memory",
+    "parquet",
+    "read_letters",
+    "session",
+    "source",
+    "stream",
+    "table",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'laxity' has no attribute {name!r}")
+    return getattr(import_module(f"laxity.spark.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""Deciders: plain Python that turns a few numbers into a decision. No clock, no engine."""

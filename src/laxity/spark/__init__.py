@@ -1,0 +1,1 @@
+"""The engine: Spark moves rows as the deciders decided."""

@@ -1,0 +1,249 @@
+"""The micro-batch, exactly once: the path of every row.
+
+Spark calls a `BatchRunner` with the rows of each micro-batch. The runner *observes* them, lets the
+stages *decide* and *apply*, and makes output, state and ledger durable together:
+
+    intake   count the rows, tell dead letters apart
+    stages   each stage in turn, as DataFrames
+    output   the sink writes under the batch's id; a second try replaces the first
+    state    state tables and letters, in folders of their own
+    commit   one small file, last and atomic: now the batch has happened
+    report   the batch's report is published
+    clean    what no kept commit refers to is deleted
+
+A crash before the commit leaves nothing that counts: Spark hands over the same rows under the same
+id again, and everything is overwritten. A crash after it leaves a batch that is known to be done.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from laxity.core.ledger import Fates, Ledger
+from laxity.core.progress import Progress
+from laxity.core.report import Latency, Promise, Report
+from laxity.errors import StateError
+from laxity.spark.checkpoint import Checkpoint, Commit
+from laxity.spark.failures import explained
+from laxity.spark.intake import (
+    Intake,
+    arrival_columns,
+    intake_columns,
+    measured,
+    read_intake,
+    read_latency,
+    riding,
+)
+from laxity.spark.letters import DEAD, LATE, dead_rows, late_rows, post
+from laxity.spark.phases import Phases
+from laxity.spark.sinks import Sink
+from laxity.spark.sources import Source
+from laxity.spark.stage import Outcome, Stage, Turn
+from laxity.spark.state import Tables, sweep
+from laxity.spark.wall import now_us
+
+PROGRESS = "progress"  # the memory that is the runner's own
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done with every batch.
+
+    `dated`: results carry `_arrival`, so latency is measured on them and not on the input.
+    """
+
+    pipeline: str
+    sources: tuple[Source, ...]
+    stages: tuple[Stage, ...]
+    sink: Sink
+    dated: bool
+    deadline_us: int | None
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """The rows of a batch and, once a job has read them all, the numbers about them."""
+
+    rows: DataFrame
+    observed: DataFrame
+    numbers: Callable[[], dict[str, Any]]
+
+    @property
+    def live(self) -> DataFrame:
+        """The rows that can be processed."""
+        return self.observed.where(F.col("_dead").isNull()).drop("_dead", "_raw")
+
+
+class BatchRunner:
+    """Runs the batch protocol for one pipeline; Spark calls it batch by batch."""
+
+    def __init__(self, plan: Plan, checkpoint: Checkpoint) -> None:
+        self._plan = plan
+        self._checkpoint = checkpoint
+        self.busy = threading.Lock()
+        self.error: Exception | None = None
+        self._progress = Progress(
+            [source.name for source in plan.sources],
+            {source.name: source.terms.idle_after_us for source in plan.sources},
+            now_us(),
+        )
+        if checkpoint.last:
+            self._progress.restore(checkpoint.last.memories[PROGRESS])
+        sweep(checkpoint.files, checkpoint.kept)
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Run one batch, unless it is already done."""
+        last_id = self._checkpoint.last_id
+        with self.busy:
+            try:
+                if batch_id > last_id + 1:
+                    raise StateError(f"Spark is at batch {batch_id}, the last commit is {last_id}")
+                if batch_id == last_id + 1:
+                    self._run(rows, batch_id)
+            except Exception as error:
+                self.error = explained(error, self._checkpoint.files.uri, batch_id)
+                raise self.error from error
+
+    def _run(self, rows: DataFrame, batch_id: int) -> None:
+        started_us = now_us()
+        checkpoint, last = self._checkpoint, self._checkpoint.last
+        phases = Phases(rows.sparkSession, f"{self._plan.pipeline} · batch {batch_id}")
+        tables = Tables(
+            rows.sparkSession, checkpoint.files, last.tables if last else {}, batch_id
+        )
+        try:
+            with phases.phase("intake"):
+                taken = self._take_in(rows)
+            with phases.phase("stages"):
+                outcomes = self._through_stages(taken, tables, batch_id, started_us)
+            with phases.phase("output"):
+                results = self._emit(outcomes[-1].rows if outcomes else taken.live, batch_id)
+                intake = read_intake(self._plan.sources, taken.numbers())
+            with phases.phase("state"):
+                fates = _keep(taken, intake, outcomes, tables, batch_id)
+        finally:
+            rows.unpersist()
+        with phases.phase("commit"):
+            arrivals = results if self._plan.dated else taken.numbers()
+            report = Report(
+                pipeline=self._plan.pipeline,
+                batch_id=batch_id,
+                started_us=started_us,
+                emitted_us=(emitted_us := now_us()),
+                rows=fates,
+                ledger=(last.ledger if last else Ledger()).after(fates).check(),
+                n_results=results["n_results"],
+                latency=(latency := read_latency(arrivals, emitted_us, self._plan.dated)),
+                sources=self._progress.advance(intake.heard, started_us),
+                decisions=tuple(d for outcome in outcomes for d in outcome.decisions),
+                phases_s=dict(phases.seconds),
+                promises=self._promises(latency),
+            )
+            checkpoint.commit(self._commit(report, outcomes, tables))
+        with phases.phase("report"):
+            checkpoint.reports.append(report.model_copy(update={"phases_s": phases.seconds}))
+        with phases.phase("clean"):
+            if checkpoint.trim():
+                sweep(checkpoint.files, checkpoint.kept)
+
+    def _take_in(self, rows: DataFrame) -> _Taken:
+        """Observe the rows: in a pass of its own if a stage must know, else in the sink's."""
+        plan = self._plan
+        columns = intake_columns(plan.sources)
+        if not plan.dated:
+            columns += arrival_columns(rows, self._stamped)
+        if not plan.stages and plan.sink.one_pass:
+            observed, seen = riding(rows, columns)
+            return _Taken(rows, observed, lambda: seen.get)
+        cached = rows.persist()
+        numbers = measured(cached, columns)
+        return _Taken(cached, cached, lambda: numbers)
+
+    @property
+    def _stamped(self) -> bool:
+        """Whether all rows of a batch arrived at its start, as far as we know."""
+        return all(source.arrival is None for source in self._plan.sources)
+
+    def _through_stages(
+        self, taken: _Taken, tables: Tables, batch_id: int, started_us: int
+    ) -> list[Outcome]:
+        """What each stage made of the rows, in order."""
+        last = self._checkpoint.last
+        rows, outcomes = taken.live, []
+        for stage in self._plan.stages:
+            intake = read_intake(self._plan.sources, taken.numbers())
+            memory = last.memories.get(stage.name, {}) if last else {}
+            outcome = stage(rows, Turn(batch_id, started_us, intake, memory, tables))
+            rows = outcome.rows
+            outcomes.append(outcome)
+        return outcomes
+
+    def _emit(self, rows: DataFrame, batch_id: int) -> dict[str, Any]:
+        """Write the results; how many they are and when their rows arrived."""
+        sink = self._plan.sink
+        columns = arrival_columns(rows, self._stamped)
+        if sink.one_pass:
+            observed, seen = riding(rows, columns)
+            sink.write(observed, batch_id)
+            numbers = seen.get
+            if not numbers["n_results"]:
+                sink.forget(batch_id)
+            return numbers
+        cached = rows.persist()
+        try:
+            numbers = measured(cached, columns)
+            if numbers["n_results"]:
+                sink.write(cached, batch_id)
+            return numbers
+        finally:
+            cached.unpersist()
+
+    def _promises(self, latency: Latency | None) -> tuple[Promise, ...]:
+        deadline_us = self._plan.deadline_us
+        if deadline_us is None:
+            return ()
+        seen = latency.max_s if latency else None
+        return (Promise(name="deadline", bound=deadline_us / 1e6, seen=seen, unit="s"),)
+
+    def _commit(self, report: Report, outcomes: list[Outcome], tables: Tables) -> Commit:
+        names = [stage.name for stage in self._plan.stages]
+        memories = {name: outcome.memory for name, outcome in zip(names, outcomes, strict=True)}
+        return Commit(
+            batch_id=report.batch_id,
+            ledger=report.ledger,
+            tables=tables.next,
+            memories=memories | {PROGRESS: self._progress.snapshot()},
+            report=report,
+        )
+
+
+def _keep(
+    taken: _Taken, intake: Intake, outcomes: list[Outcome], tables: Tables, batch_id: int
+) -> Fates:
+    """Write state tables and letters; what became of every row of the batch."""
+    dead = late = _none
+    if intake.dead:
+        dead = post(tables, DEAD, dead_rows(taken.rows, batch_id))
+    rejected = [late_rows(o.late, batch_id) for o in outcomes if o.late is not None]
+    if rejected:
+        late = post(tables, LATE, reduce(DataFrame.unionByName, rejected))
+    tables.write()
+    told = [outcome.fates for outcome in outcomes if outcome.fates is not None]
+    return Fates(
+        rows_in=intake.rows_in,
+        released=told[-1].released if told else intake.live,
+        held=sum(fates.held for fates in told),
+        shed=sum(fates.shed for fates in told),
+        sampled_out=sum(fates.sampled_out for fates in told),
+        late_rejected=late(),
+        dead=dead(),
+    )
+
+
+def _none() -> int:
+    return 0

@@ -1,0 +1,95 @@
+"""Observe a micro-batch: how many rows, from whom, how far, how many dead.
+
+The numbers come from aggregates that either *ride* on the job that writes the output (no stage
+needs them earlier, every row is read exactly once) or are taken from the cached rows in a pass of
+their own. Either way rows stay where they are and one row of numbers reaches Python.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+
+from laxity.core.progress import Heard
+from laxity.core.report import Latency
+from laxity.spark.sources import Source
+
+ACCURACY = 1_000  # of latency percentiles: a rank is off by a thousandth at most
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What one micro-batch brought."""
+
+    rows_in: int
+    dead: int
+    heard: dict[str, Heard]
+
+    @property
+    def live(self) -> int:
+        """The rows that can be processed."""
+        return self.rows_in - self.dead
+
+
+def intake_columns(sources: Sequence[Source]) -> list[Column]:
+    """The aggregates an Intake is made of."""
+    found = []
+    for n, source in enumerate(sources):
+        mine = F.lit(True) if len(sources) == 1 else F.col("_source") == source.name
+        alive = mine & F.col("_dead").isNull()
+        found += [
+            F.count_if(mine).alias(f"in_{n}"),
+            F.count_if(alive).alias(f"live_{n}"),
+            F.unix_micros(F.max(F.when(alive, F.col("_event")))).alias(f"newest_{n}"),
+        ]
+    return found
+
+
+def read_intake(sources: Sequence[Source], numbers: dict[str, Any]) -> Intake:
+    """The Intake in a row of numbers."""
+    heard = {
+        source.name: Heard(n_rows=numbers[f"live_{n}"], newest_us=numbers[f"newest_{n}"])
+        for n, source in enumerate(sources)
+    }
+    rows_in = sum(numbers[f"in_{n}"] for n in range(len(sources)))
+    return Intake(rows_in, rows_in - sum(one.n_rows for one in heard.values()), heard)
+
+
+def arrival_columns(rows: DataFrame, constant: bool) -> list[Column]:
+    """Aggregates of the `_arrival` of results; a constant one needs no percentiles."""
+    found = [F.count(F.lit(1)).alias("n_results")]
+    if "_arrival" in rows.columns:
+        found.append(F.unix_micros(F.min("_arrival")).alias("oldest"))
+        if not constant:
+            ranks = F.percentile_approx("_arrival", [0.5, 0.01], ACCURACY)
+            found.append(F.transform(ranks, F.unix_micros).alias("ranks"))
+    return found
+
+
+def read_latency(numbers: dict[str, Any], emitted_us: int, of_results: bool) -> Latency | None:
+    """How long results took, from the arrivals of their rows; None without any."""
+    oldest_us = numbers.get("oldest")
+    if oldest_us is None:
+        return None
+    half_us, first_us = numbers.get("ranks") or (oldest_us, oldest_us)
+    return Latency(
+        p50_s=(emitted_us - half_us) / 1e6,
+        p99_s=(emitted_us - first_us) / 1e6,
+        max_s=(emitted_us - oldest_us) / 1e6,
+        of="results" if of_results else "input",
+    )
+
+
+def measured(rows: DataFrame, columns: Sequence[Column]) -> dict[str, Any]:
+    """The aggregates, in a job of their own."""
+    numbers = rows.agg(*columns).first()
+    assert numbers is not None
+    return numbers.asDict()
+
+
+def riding(rows: DataFrame, columns: Sequence[Column]) -> tuple[DataFrame, Observation]:
+    """Rows that are observed by whichever job reads them all; ask the Observation after it."""
+    seen = Observation()
+    return rows.observe(seen, *columns), seen

@@ -1,0 +1,37 @@
+"""The newest revision of every result."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from laxity.errors import ConfigError
+
+KEY = "laxity.key"  # metadata of a result's key and window columns; Parquet keeps it
+
+
+def keyed(results: DataFrame, by: Sequence[str]) -> DataFrame:
+    """Results whose key and window columns are marked, so that `latest` knows them."""
+    marks = {name: {**results.schema[name].metadata, KEY: True} for name in by}
+    return results.select(
+        *(
+            F.col(name).alias(name, metadata=marks[name]) if name in marks else F.col(name)
+            for name in results.columns
+        )
+    )
+
+
+def latest(results: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
+    """The newest revision per key and window.
+
+    `by`: the columns that name a result; by default those its stage marked as such.
+    """
+    names = [by] if isinstance(by, str) else list(by or ())
+    names = names or [field.name for field in results.schema if field.metadata.get(KEY)]
+    if not names or not {*names, "_revision"} <= set(results.columns):
+        raise ConfigError(
+            f"latest needs the columns that name a result, and _revision: say by=[…]; "
+            f"got by={names}, there are {', '.join(results.columns)}"
+        )
+    newest = Window.partitionBy(*names).orderBy(F.col("_revision").desc())
+    return results.withColumn("_rank", F.row_number().over(newest)).where("_rank = 1").drop("_rank")

@@ -1,0 +1,80 @@
+"""An embedded Spark with sensible settings, or the one that is already there."""
+
+import os
+import sys
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from laxity.errors import EngineError
+from laxity.spark.java import find_java
+from laxity.spark.trace import TraceSource
+
+SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",  # cached rows live for one batch
+    "spark.sql.streaming.minBatchesToRetain": "10",  # Spark's own log; ours keeps the last few
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # a stack trace for every expression
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+_QUIET_LOGGERS = {
+    "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution": "OFF",
+    "org.apache.spark.util.ShutdownHookManager": "OFF",
+}
+
+
+def session(
+    name: str = "laxity",
+    *,
+    cores: str = "*",
+    memory: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The active Spark session, or a new embedded one.
+
+    `cores` and `memory` are for a new session: how many cores it may use, and the size of its
+    heap (by default a quarter of the machine's memory, between 1 and 8 GB). `conf` overrides any
+    Spark setting. A session that is already active is used as it is. Both learn to read
+    `format("laxity.trace")`.
+    """
+    spark = SparkSession.getActiveSession() or _start(name, cores, memory, dict(conf or {}))
+    spark.dataSource.register(TraceSource)
+    return spark
+
+
+def _start(name: str, cores: str, memory: str | None, conf: dict[str, str]) -> SparkSession:
+    os.environ["JAVA_HOME"] = str(find_java().home)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    settings = SETTINGS | {"spark.driver.memory": memory or default_memory()} | conf
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        spark = builder.getOrCreate()
+    except Exception as error:
+        raise EngineError(f"Spark did not start: {error}; `laxity doctor` looks for why") from error
+    _hush(spark)
+    return spark
+
+
+def default_memory() -> str:
+    """A quarter of the machine's memory, between 1 and 8 GB."""
+    total_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{min(8, max(1, int(total_gb / 4)))}g"
+
+
+def _hush(spark: SparkSession) -> None:
+    """Laxity says itself why a query failed; Spark's own copy of it is noise."""
+    jvm = spark._jvm
+    assert jvm is not None
+    configurator = jvm.org.apache.logging.log4j.core.config.Configurator
+    level = jvm.org.apache.logging.log4j.Level
+    for logger, named in _QUIET_LOGGERS.items():
+        configurator.setLevel(logger, level.toLevel(named))

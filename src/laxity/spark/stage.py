@@ -1,0 +1,82 @@
+"""A stage: what happens to the rows of every micro-batch between intake and sink.
+
+A stage is called once a batch with the rows, and a `Turn` that tells it the time, what the intake
+saw, its own memory and the state tables. It answers with an `Outcome`. Stages build DataFrames;
+the batch protocol decides when they run and when anything becomes durable. So a stage must not
+write, and must answer alike when it is called again for the same batch after a crash.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame
+
+from laxity.core.ledger import Fates
+from laxity.core.report import Decision
+from laxity.spark.intake import Intake
+from laxity.spark.state import Tables
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a stage may know of the micro-batch at hand."""
+
+    batch_id: int
+    now_us: int
+    intake: Intake
+    memory: dict[str, Any]
+    tables: Tables
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a stage made of its rows.
+
+    `memory` is what it wants back next time (JSON values). A stage that holds or drops rows says
+    in `fates` what became of them, `released` being those it passed on, each counted on its own.
+    `late` are rows rejected as too late, with their columns and `late_by` in seconds.
+    """
+
+    rows: DataFrame
+    memory: dict[str, Any] = field(default_factory=dict)
+    fates: Fates | None = None
+    decisions: tuple[Decision, ...] = ()
+    late: DataFrame | None = None
+
+
+class Stage(Protocol):
+    """Anything that can stand between intake and sink."""
+
+    @property
+    def name(self) -> str:
+        """How the contract, the memory and the reports call it."""
+
+    @property
+    def terms(self) -> str:
+        """What it promises, for the contract."""
+
+    def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
+        """Work on the rows of one micro-batch."""
+
+
+@dataclass(frozen=True)
+class Apply:
+    """The user's own function of the rows; what enters it counts as released."""
+
+    fn: Callable[[DataFrame], DataFrame]
+    position: int
+
+    @property
+    def name(self) -> str:
+        """Its place in the pipeline, so that two of them keep apart."""
+        return f"apply-{self.position}"
+
+    @property
+    def terms(self) -> str:
+        """The function's name."""
+        return getattr(self.fn, "__name__", type(self.fn).__name__)
+
+    def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
+        """The function's result."""
+        return Outcome(self.fn(rows))
