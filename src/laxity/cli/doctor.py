@@ -74,7 +74,7 @@ def _java() -> Finding:
         java = find_java()
     except EngineError as error:
         return Finding("Java", "none that will do", ok=False, cure=str(error))
-    return Finding("Java", f"{java.version} by {java.found} at {java.home}", ok=True)
+    return Finding("Java", f"{java.version} by {java.found} at {java.program}", ok=True)
 
 
 def _package(name: str) -> Callable[[], Finding]:

@@ -39,8 +39,8 @@ def late(
         f"{row['_source']} · {row[why]}" if kind == "dead" else row["_source"]: row["count"]
         for row in letters.groupBy("_source", *({why} - {"_source"})).count().collect()
     }
-    shown = letters.orderBy("_batch", "_source", "_arrival", "_row").limit(rows)
-    found = [json.loads(line) for line in shown.toJSON().collect()]
+    shown = letters.orderBy("batch_id", "_source", "_arrival", "_row").limit(rows)
+    found = [json.loads(str(line)) for line in shown.toJSON().collect()]
     if as_json:
         print(json.dumps({"kind": kind, "counts": counts, "rows": found}))
     else:

@@ -113,9 +113,7 @@ class BatchRunner:
         started_us = now_us()
         checkpoint, last = self._checkpoint, self._checkpoint.last
         phases = Phases(rows.sparkSession, f"{self._plan.pipeline} · batch {batch_id}")
-        tables = Tables(
-            rows.sparkSession, checkpoint.files, last.tables if last else {}, batch_id
-        )
+        tables = Tables(rows.sparkSession, checkpoint.files, last.tables if last else {}, batch_id)
         try:
             with phases.phase("intake"):
                 taken = self._take_in(rows)

@@ -83,7 +83,8 @@ class Checkpoint:
 
     def __init__(self, spark: "SparkSession", path: str, contract: Contract) -> None:
         self.files = open_files(path, spark)
-        self._lock = Lock(self.files, spark)
+        jvm: Any = spark._jvm
+        self._lock = Lock(self.files, int(jvm.java.lang.ProcessHandle.current().pid()))
         try:
             self.identity = self._claim(contract)
             self._kept = [_read_commit(self.files, n) for n in commit_ids(self.files)[-KEEP:]]

@@ -6,7 +6,6 @@ system. `write` is atomic: a reader sees the old content or the new, also after 
 promised about a power failure that the file system itself does not promise.
 """
 
-import os
 import shutil
 import uuid
 from pathlib import Path
@@ -80,7 +79,7 @@ class LocalFiles:
         draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.draft")
         try:
             draft.write_bytes(content)
-            os.replace(draft, path)
+            draft.replace(path)
         except OSError:
             draft.unlink(missing_ok=True)
             raise
@@ -88,9 +87,10 @@ class LocalFiles:
     def names(self, folder: str = "") -> list[str]:
         """The names in a folder, sorted; none if there is no such folder."""
         try:
-            return sorted(name for name in os.listdir(self._root / folder) if name[0] != ".")
+            found = [path.name for path in (self._root / folder).iterdir()]
         except FileNotFoundError:
             return []
+        return sorted(name for name in found if name[0] != ".")
 
     def delete(self, name: str) -> None:
         """Remove a file or a whole folder; nothing happens if there is none."""
@@ -116,7 +116,8 @@ class HadoopFiles:
             self._root.toUri(), conf
         )
         rename = jvm.org.apache.hadoop.fs.Options.Rename
-        self._overwrite = spark._sc._gateway.new_array(rename, 1)
+        gateway: Any = spark._sc._gateway
+        self._overwrite = gateway.new_array(rename, 1)
         self._overwrite[0] = rename.OVERWRITE
         self._io = jvm.org.apache.hadoop.io.IOUtils
 

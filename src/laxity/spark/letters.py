@@ -23,7 +23,7 @@ LATE = "late"
 def dead_rows(rows: DataFrame, batch_id: int) -> DataFrame:
     """The dead letters among the rows of a batch, as the table keeps them."""
     return rows.where(F.col("_dead").isNotNull()).select(
-        F.lit(batch_id).cast("bigint").alias("_batch"),
+        F.lit(batch_id).cast("bigint").alias("batch_id"),
         "_source",
         F.col("_dead").alias("_reason"),
         "_event",
@@ -37,7 +37,7 @@ def late_rows(rows: DataFrame, batch_id: int) -> DataFrame:
     own = ("_source", "_event", "_arrival", "_seq", "late_by")
     user = F.struct(*(name for name in rows.columns if name not in own))
     return rows.select(
-        F.lit(batch_id).cast("bigint").alias("_batch"),
+        F.lit(batch_id).cast("bigint").alias("batch_id"),
         "_source",
         F.col("late_by").cast("double").alias("late_by"),
         "_event",
@@ -68,8 +68,8 @@ def read_letters(checkpoint: str, kind: str = DEAD, spark: SparkSession | None =
 
 
 EMPTY = {
-    DEAD: "_batch bigint, _source string, _reason string, _event timestamp, _arrival timestamp, "
+    DEAD: "batch_id bigint, _source string, _reason string, _event timestamp, _arrival timestamp, "
     "_row string",
-    LATE: "_batch bigint, _source string, late_by double, _event timestamp, _arrival timestamp, "
+    LATE: "batch_id bigint, _source string, late_by double, _event timestamp, _arrival timestamp, "
     "_row string",
 }

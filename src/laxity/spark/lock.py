@@ -11,16 +11,12 @@ import socket
 import threading
 import time
 import uuid
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
 from laxity.errors import StateError
 from laxity.spark.files import Files
 from laxity.spark.wall import now_us
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 NAME = "lock.json"
 RENEW_S = 5.0
@@ -63,16 +59,14 @@ def owner_of(files: Files) -> Owner | None:
 class Lock:
     """Holds a checkpoint from `Lock(...)` to `release()`."""
 
-    def __init__(self, files: Files, spark: "SparkSession") -> None:
+    def __init__(self, files: Files, java_pid: int) -> None:
         self._files = files
         self._stop = threading.Event()
-        jvm = spark._jvm
-        assert jvm is not None
         self._me = Owner(
             token=uuid.uuid4().hex,
             host=socket.gethostname(),
             python_pid=os.getpid(),
-            java_pid=int(jvm.java.lang.ProcessHandle.current().pid()),
+            java_pid=java_pid,
             renewed_us=now_us(),
         )
         self._wait_for_the_dying()

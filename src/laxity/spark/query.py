@@ -1,10 +1,9 @@
 """A running query."""
 
 import threading
-import time
+from contextlib import suppress
 
-from pyspark.errors import StreamingQueryException
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from laxity.contract import Contract
 from laxity.core.report import Report
@@ -28,10 +27,8 @@ class Query:
 
     def _watch(self) -> None:
         """Give the checkpoint back once the query has ended, however it ended."""
-        try:
+        with suppress(Exception):  # await_termination tells
             self.spark.awaitTermination()
-        except Exception:  # noqa: BLE001, S110
-            pass  # told by await_termination
         self._checkpoint.release()
         self._over.set()
 

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -10,6 +11,7 @@ from laxity.errors import EngineError
 from laxity.spark.java import find_java
 from laxity.spark.trace import TraceSource
 
+_LOGGING = Path(__file__).with_name("log4j2.properties")
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -21,11 +23,7 @@ SETTINGS = {
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # a stack trace for every expression
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
-}
-_QUIET_LOGGERS = {
-    "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution": "OFF",
-    "org.apache.spark.util.ShutdownHookManager": "OFF",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
 }
 
 
@@ -49,7 +47,7 @@ def session(
 
 
 def _start(name: str, cores: str, memory: str | None, conf: dict[str, str]) -> SparkSession:
-    os.environ["JAVA_HOME"] = str(find_java().home)
+    os.environ["JAVA_HOME"] = str(find_java().home())
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings = SETTINGS | {"spark.driver.memory": memory or default_memory()} | conf
@@ -57,24 +55,12 @@ def _start(name: str, cores: str, memory: str | None, conf: dict[str, str]) -> S
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        spark = builder.getOrCreate()
+        return builder.getOrCreate()
     except Exception as error:
         raise EngineError(f"Spark did not start: {error}; `laxity doctor` looks for why") from error
-    _hush(spark)
-    return spark
 
 
 def default_memory() -> str:
     """A quarter of the machine's memory, between 1 and 8 GB."""
     total_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return f"{min(8, max(1, int(total_gb / 4)))}g"
-
-
-def _hush(spark: SparkSession) -> None:
-    """Laxity says itself why a query failed; Spark's own copy of it is noise."""
-    jvm = spark._jvm
-    assert jvm is not None
-    configurator = jvm.org.apache.logging.log4j.core.config.Configurator
-    level = jvm.org.apache.logging.log4j.Level
-    for logger, named in _QUIET_LOGGERS.items():
-        configurator.setLevel(logger, level.toLevel(named))

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from laxity.errors import ConfigError, ContractWarning
 from laxity.spark.files import Files, open_files
@@ -39,7 +38,7 @@ class Sink(Protocol):
 
 @dataclass
 class ParquetSink:
-    """A folder of Parquet files, `_batch=N` for batch N; exactly once."""
+    """A folder of Parquet files, `batch_id=N` for batch N; exactly once."""
 
     path: str
     one_pass: bool = True
@@ -61,18 +60,18 @@ class ParquetSink:
             )
         files.write("_laxity", checkpoint_id.encode())
         for name in files.names():
-            if name.startswith("_batch=") and int(name.removeprefix("_batch=")) > last_id:
+            if name.startswith("batch_id=") and int(name.removeprefix("batch_id=")) > last_id:
                 files.delete(name)
 
     def write(self, rows: DataFrame, batch_id: int) -> None:
         """Write one batch into a folder of its own."""
         assert self._files is not None
-        rows.write.mode("overwrite").parquet(f"{self._files.uri}/_batch={batch_id}")
+        rows.write.mode("overwrite").parquet(f"{self._files.uri}/batch_id={batch_id}")
 
     def forget(self, batch_id: int) -> None:
         """Remove the batch's folder."""
         assert self._files is not None
-        self._files.delete(f"_batch={batch_id}")
+        self._files.delete(f"batch_id={batch_id}")
 
     def __str__(self) -> str:
         return f"parquet({self.path})"
@@ -80,7 +79,7 @@ class ParquetSink:
 
 @dataclass
 class TableSink:
-    """A catalog table partitioned by `_batch`; exactly once."""
+    """A catalog table partitioned by `batch_id`; exactly once."""
 
     name: str
     one_pass: bool = True
@@ -100,26 +99,32 @@ class TableSink:
             )
         if spark.catalog.tableExists(self.name):
             columns = [column.name for column in spark.catalog.listColumns(self.name)]
-            if "_batch" not in columns:
-                raise ConfigError(f"table {self.name} has no column _batch: use a table of its own")
+            if "batch_id" not in columns:
+                raise ConfigError(
+                    f"table {self.name} has no column batch_id: use a table of its own"
+                )
             self.forget(last_id + 1)
 
     def write(self, rows: DataFrame, batch_id: int) -> None:
         """Replace the batch's partition."""
-        assert self._spark is not None
-        stamped = rows.withColumn("_batch", F.lit(batch_id).cast("bigint"))
-        if not self._spark.catalog.tableExists(self.name):
-            columns = stamped._jdf.schema().toDDL()
-            self._spark.sql(
-                f"CREATE TABLE {self.name} ({columns}) USING parquet PARTITIONED BY (_batch)"
+        spark = rows.sparkSession
+        if not spark.catalog.tableExists(self.name):
+            columns = rows._jdf.schema().toDDL()
+            spark.sql(
+                f"CREATE TABLE {self.name} ({columns}, batch_id BIGINT) "
+                "USING parquet PARTITIONED BY (batch_id)"
             )
-        writer = stamped.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
-        writer.insertInto(self.name)
+        columns = ", ".join(f"`{name}`" for name in rows.columns)
+        spark.sql(
+            f"INSERT OVERWRITE {self.name} PARTITION (batch_id = {batch_id}) "
+            f"SELECT {columns} FROM {{rows}}",
+            rows=rows,
+        )
 
     def forget(self, batch_id: int) -> None:
         """Drop the batch's partition."""
         assert self._spark is not None
-        self._spark.sql(f"ALTER TABLE {self.name} DROP IF EXISTS PARTITION (_batch = {batch_id})")
+        self._spark.sql(f"ALTER TABLE {self.name} DROP IF EXISTS PARTITION (batch_id = {batch_id})")
 
     def __str__(self) -> str:
         return f"table({self.name})"

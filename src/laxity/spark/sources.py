@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
+    BinaryType,
     DataType,
     DateType,
     IntegralType,
@@ -25,7 +26,7 @@ from laxity.contract import SourceTerms
 from laxity.durations import Duration, duration_us
 from laxity.errors import ConfigError
 
-OWN = ("_source", "_event", "_arrival", "_seq", "_read", "_dead", "_raw", "_batch")
+OWN = ("_source", "_event", "_arrival", "_seq", "_read", "_dead", "_raw")
 NO_TIMESTAMP = "no timestamp"
 BAD_TIMESTAMP = "unparseable timestamp"
 BAD_ROW = "unparseable row"
@@ -131,10 +132,15 @@ def _check_name(name: str) -> None:
 
 
 def _parsed(name: str, df: DataFrame, schema: str | StructType) -> DataFrame:
-    """The JSON in `value` as columns, beside what else the row has; `_corrupt_record` if it fails."""
-    _type_of(name, df, "value", "schema parses the column")
-    wanted = StructType.fromDDL(schema) if isinstance(schema, str) else schema
-    wanted = StructType([*wanted.fields]).add(_CORRUPT, StringType())
+    """The JSON in `value` as columns, beside the row's others; `_corrupt_record` if it fails."""
+    kind = _type_of(name, df, "value", "schema's")
+    if not isinstance(kind, StringType | BinaryType):
+        raise ConfigError(
+            f"source {name}: column value is {kind.simpleString()}: a schema parses JSON text"
+        )
+    given = schema if isinstance(schema, StructType) else StructType.fromDDL(schema)
+    assert isinstance(given, StructType)
+    wanted = StructType([*given.fields]).add(_CORRUPT, StringType())
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     parsed = F.from_json(F.col("value").cast("string"), wanted, options)
     others = [c for c in df.columns if c != "value" and c not in wanted.fieldNames()]

@@ -65,7 +65,9 @@ class Stream:
         `trigger`: a duration between batches, `"available_now"` to work through what there is
         and end, or None for as fast as possible. The effective contract is printed.
         """
-        how, shown = _trigger(trigger)
+        interval, shown = _trigger(trigger)
+        if "batch_id" in self.schema.names:
+            raise ConfigError("results are stored by batch_id: rename your column of that name")
         contract = Contract(
             pipeline=name,
             sources=tuple(source.terms for source in self.sources),
@@ -81,7 +83,11 @@ class Stream:
         try:
             sink.open(spark, held.identity.id, held.last_id)
             plan = Plan(
-                name, self.sources, self.stages, sink, "_arrival" in self.schema.names,
+                name,
+                self.sources,
+                self.stages,
+                sink,
+                "_arrival" in self.schema.names,
                 self.deadline_us,
             )
             runner = BatchRunner(plan, held)
@@ -90,7 +96,10 @@ class Stream:
             spark.conf.set("spark.sql.streaming.triggerAvailableNowWrapper.enabled", "true")
             writer = self.rows.writeStream.queryName(name).foreachBatch(runner)
             writer = writer.option("checkpointLocation", f"{held.files.uri}/spark")
-            started = writer.trigger(**how).start()
+            if interval is None:
+                started = writer.trigger(availableNow=True).start()
+            else:
+                started = writer.trigger(processingTime=interval).start()
         except BaseException:
             held.release()
             raise
@@ -109,10 +118,11 @@ def stream(*sources: Source, deadline: Duration | None = None) -> Stream:
     return Stream(tuple(sources), rows, schema, deadline_us=deadline_us)
 
 
-def _trigger(given: Duration | None) -> tuple[dict[str, object], str]:
+def _trigger(given: Duration | None) -> tuple[str | None, str]:
+    """The interval as Spark writes it, None for what is available now; and for the contract."""
     if given is None:
-        return {"processingTime": "0 seconds"}, "as fast as possible, at least every second"
+        return "0 seconds", "as fast as possible, at least every second"
     if given == AVAILABLE_NOW:
-        return {"availableNow": True}, "what is available now, then end"
+        return None, "what is available now, then end"
     us = duration_us(given, "trigger")
-    return {"processingTime": f"{us // 1000} milliseconds"}, f"every {show_us(us)}"
+    return f"{us // 1000} milliseconds", f"every {show_us(us)}"

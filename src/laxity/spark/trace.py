@@ -59,7 +59,9 @@ class _Rows:
         missing = set(self._columns.names) - set(self._trace.rows.column_names)
         if missing:
             have = ", ".join(self._trace.rows.column_names)
-            raise ConfigError(f"the trace has no column {', '.join(missing)}; it has {have}")
+            raise ConfigError(
+                f"the trace has no column {', '.join(sorted(missing))}; it has {have}"
+            )
         if replay.speed is not None and self._trace.arrival is None:
             raise ConfigError(
                 f"pace {replay.speed:g} needs to know when rows arrive: "
@@ -177,9 +179,11 @@ class TraceSource(DataSource):
 
     def schema(self) -> StructType:
         """The trace's own columns."""
-        spec, _ = parse_options(self.options)
+        spec, replay = parse_options(self.options)
         rows = open_trace(spec, locate(spec)).rows
-        return from_arrow_schema(rows.schema, prefer_timestamp_ntz=False)
+        columns = from_arrow_schema(rows.schema, prefer_timestamp_ntz=False)
+        _Rows(spec, replay, columns)  # what it refuses is refused now, not once the query runs
+        return columns
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The trace as a batch."""

@@ -60,10 +60,8 @@ def locate(spec: TraceSpec) -> Path:
 @lru_cache(maxsize=8)
 def open_trace(spec: TraceSpec, file: Path) -> Trace:
     """The trace at the place `locate` named, memory-mapped; made again if it has gone."""
-    if not file.exists():
-        file.parent.mkdir(mode=0o700, exist_ok=True)
-        _write(_arranged(spec), file)
-    rows = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+    here = file if file.exists() else locate(spec)
+    rows = pa.ipc.open_file(pa.memory_map(str(here))).read_all()
     names = {key.decode(): value.decode() for key, value in (rows.schema.metadata or {}).items()}
     arrival_us = None
     if "arrival" in names:
@@ -87,7 +85,8 @@ def _depends_on(spec: TraceSpec) -> list[Path]:
     if spec.delay and spec.delay.startswith("empirical:"):
         delays.append(Path(spec.delay.removeprefix("empirical:")))
     if spec.generator:
-        return [Path(inspect.getfile(find_generator(spec.generator))), *delays]
+        home = Path(inspect.getfile(find_generator(spec.generator))).parent
+        return [*sorted(home.glob("*.py")), *delays]
     return [*find_files(str(spec.path)), *delays]
 
 

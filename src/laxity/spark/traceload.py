@@ -63,7 +63,10 @@ def load_files(files: Sequence[Path]) -> pa.Table:
 
 def _csv_text(file: Path) -> pa.Table:
     with csv.open_csv(file) as first:
-        texts = dict.fromkeys(first.schema.names, pa.string())
+        names = first.schema.names
+    if len(set(names)) < len(names):
+        raise ConfigError(f"columns must have different names; {file} has {', '.join(names)}")
+    texts = dict.fromkeys(names, pa.string())
     as_text = csv.ConvertOptions(column_types=texts, strings_can_be_null=True, null_values=[""])
     return csv.read_csv(file, convert_options=as_text)
 
@@ -124,9 +127,6 @@ def _value(text: str) -> int | float | str:
 
 def for_spark(rows: pa.Table) -> pa.Table:
     """The same values in the types Spark exchanges with Python."""
-    names = rows.column_names
-    if len(set(names)) < len(names):
-        raise ConfigError(f"a trace's columns must have different names; got {', '.join(names)}")
     fields = [pa.field(field.name, _plain(field.type)) for field in rows.schema]
     try:
         spark_schema = from_arrow_schema(pa.schema(fields), prefer_timestamp_ntz=False)

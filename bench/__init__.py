@@ -1,0 +1,1 @@
+"""Speed, as ratios against bare Spark in the same run."""

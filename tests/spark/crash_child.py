@@ -1,0 +1,79 @@
+"""A driver process that kills itself at a named point of the batch protocol.
+
+    python crash_child.py FOLDER [POINT BATCH]
+
+POINT is `PHASE.enter` or `PHASE.exit`, `commit.draft` (the commit is written but not yet in
+place) or `clean.delete` (the first file of a clean-up is gone).
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import laxity as lx
+import stages
+import traces
+from laxity.spark import files, phases
+from laxity.spark.session import SETTINGS
+
+ROWS_PER_BATCH = 150
+CONF = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",  # a few hundred rows are not worth a compiler
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.extraJavaOptions": SETTINGS["spark.driver.extraJavaOptions"]
+    + " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
+}
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def arm(point: str, batch: str) -> None:
+    """Make this process die at the point, in the given batch or later."""
+    plain_phase, plain_delete = phases.Phases.phase, files.LocalFiles.delete
+    plain_replace = Path.replace
+    here = {"phase": "", "due": False}
+
+    @contextmanager
+    def phase(self: phases.Phases, name: str) -> Iterator[None]:
+        here["phase"] = name
+        here["due"] = int(self._label.rpartition(" ")[2]) >= int(batch)
+        if here["due"] and point == f"{name}.enter":
+            die()
+        with plain_phase(self, name):
+            yield
+        if here["due"] and point == f"{name}.exit":
+            die()
+
+    def replace(draft: Path, path: Path) -> Path:
+        if here["due"] and point == "commit.draft" and here["phase"] == "commit":
+            die()
+        return plain_replace(draft, path)
+
+    def delete(self: files.LocalFiles, name: str) -> None:
+        plain_delete(self, name)
+        if here["due"] and point == "clean.delete" and here["phase"] == "clean":
+            die()
+
+    phases.Phases.phase = phase  # type: ignore[method-assign]
+    files.LocalFiles.delete = delete  # type: ignore[method-assign]
+    Path.replace = replace  # type: ignore[method-assign,assignment]
+
+
+def main(folder: Path, *kill: str) -> None:
+    if kill:
+        arm(*kill)
+    spark = lx.session(cores="2", memory="1g", conf=CONF)
+    source = traces.trace_source(spark, folder / "trace.parquet", ROWS_PER_BATCH)
+    traces.run(traces.with_stage(lx.stream(source), stages.Hold()), folder)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -1,0 +1,169 @@
+"""Crash anywhere: the driver is killed, started again, and nothing is lost or doubled."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import traces
+from laxity.core.ledger import Ledger
+from laxity.spark.checkpoint import read_last_commit
+from laxity.spark.files import LocalFiles
+from laxity.spark.reports import read_reports
+
+pytestmark = pytest.mark.crash
+
+CHILD = Path(__file__).with_name("crash_child.py")
+N_FILES, ROWS_PER_FILE = 16, 60
+POINTS = [
+    "intake.enter",
+    "intake.exit",
+    "output.enter",
+    "output.exit",  # the output is durable, the batch is not
+    "state.exit",
+    "commit.enter",
+    "commit.draft",  # inside the commit: written, not yet in place
+    "commit.exit",
+    "report.exit",
+    "clean.delete",  # half-way through the clean-up
+    "clean.exit",  # between our commit and Spark's
+]
+RANDOM_KILLS = 15
+
+
+def start(folder: Path, *kill: str) -> subprocess.Popen[str]:
+    """A driver in a process group of its own, so that Java dies with it when it is to."""
+    return subprocess.Popen(
+        [sys.executable, str(CHILD), str(folder), *kill],
+        env=os.environ | {"PYTHONPATH": str(CHILD.parent.parent)},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def ended(child: subprocess.Popen[str]) -> str:
+    _, told = child.communicate(timeout=240)
+    return told
+
+
+def finish(folder: Path) -> dict[str, Any]:
+    """Run to the end; all that is durable, in an order of its own."""
+    child = start(folder)
+    told = ended(child)
+    assert child.returncode == 0, told
+    return durable(folder)
+
+
+def durable(folder: Path) -> dict[str, Any]:
+    files = LocalFiles(str(folder / "checkpoint"))
+    commit = read_last_commit(files)
+    assert commit is not None
+    letters = {
+        kind: [
+            row
+            for segment in commit.tables[kind].segments
+            for row in rows_in(folder / "checkpoint" / "state" / kind / str(segment.batch_id))
+        ]
+        for kind in ("dead", "late")
+    }
+    return {
+        "output": sorted(rows_in(folder / "out"), key=lambda row: row["id"]),
+        "ledger": commit.ledger,
+        "memories": commit.memories["hold"],
+        "dead": sorted(letters["dead"], key=lambda row: row["_row"]),
+        "late": sorted(letters["late"], key=lambda row: row["_row"]),
+        "reports": [r.batch_id for r in read_reports(files) if r.rows.rows_in],
+    }
+
+
+def rows_in(folder: Path) -> list[dict[str, Any]]:
+    table: Any = pq.read_table(folder, partitioning=None)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Input files, one a batch."""
+    folder = tmp_path_factory.mktemp("input")
+    rows = pa.table(traces.dirty_rows(N_FILES * ROWS_PER_FILE))
+    for n in range(N_FILES):
+        path = folder / f"{n:03}.parquet"
+        pq.write_table(rows.slice(n * ROWS_PER_FILE, ROWS_PER_FILE), path)
+        os.utime(path, (1_700_000_000 + n, 1_700_000_000 + n))
+    return folder
+
+
+def prepared(folder: Path, trace: Path) -> Path:
+    folder.mkdir()
+    (folder / "input").symlink_to(trace)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(
+    trace: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, dict[str, Any]]]:
+    """What three runs leave: undisturbed, killed at every point, killed at random moments."""
+    root = tmp_path_factory.mktemp("runs")
+    folders = {name: prepared(root / name, trace) for name in ("calm", "points", "random")}
+    with ThreadPoolExecutor(2) as pool:
+        named = pool.submit(killed_at_points, folders["points"])
+        moments = pool.submit(killed_at_random, folders["random"])
+        named.result()
+        moments.result()
+    with ThreadPoolExecutor(2) as pool:
+        found = dict(zip(folders, pool.map(finish, folders.values()), strict=True))
+    yield found
+
+
+def killed_at_points(folder: Path) -> None:
+    """Only the Python half is killed; the next start has to outwait the dying Java."""
+    for n, point in enumerate(POINTS):
+        child = start(folder, point, str(n))
+        told = ended(child)
+        assert child.returncode == -signal.SIGKILL, f"{point} was not reached: {told}"
+
+
+def killed_at_random(folder: Path) -> None:
+    """Both halves are killed, wherever they are."""
+    moments = random.Random(20)
+    for _ in range(RANDOM_KILLS):
+        child = start(folder)
+        assert child.stderr is not None
+        for line in child.stderr:
+            if line.startswith("laxity contract"):
+                break
+        time.sleep(moments.uniform(0.0, 6.0))
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+
+
+def test_the_undisturbed_run_is_what_the_input_says(runs: dict[str, dict[str, Any]]) -> None:
+    calm = runs["calm"]
+    ledger: Ledger = calm["ledger"]
+    assert ledger.rows_in == N_FILES * ROWS_PER_FILE
+    assert ledger.released == len(calm["output"]) == len({row["id"] for row in calm["output"]})
+    assert ledger.dead == len(calm["dead"]) > 0
+    assert ledger.late_rejected == len(calm["late"]) > 0
+    assert ledger.held > 0
+    assert calm["reports"] == list(range(N_FILES))
+
+
+@pytest.mark.parametrize("disturbed", ["points", "random"])
+@pytest.mark.parametrize("what", ["output", "ledger", "memories", "dead", "late", "reports"])
+def test_crash_anywhere_nothing_lost_nothing_twice(
+    runs: dict[str, dict[str, Any]], disturbed: str, what: str
+) -> None:
+    assert runs[disturbed][what] == runs["calm"][what]

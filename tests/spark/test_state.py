@@ -1,0 +1,149 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from laxity.core.ledger import Ledger
+from laxity.errors import StateError
+from laxity.spark.checkpoint import Commit, Segment, Table
+from laxity.spark.files import LocalFiles
+from laxity.spark.state import FAN, Tables, fold, sweep
+
+
+@given(st.integers(0, 600))
+def test_many_appends_leave_few_segments_and_forget_none(n_appends: int) -> None:
+    segments: tuple[Segment, ...] = ()
+    alive: dict[int, set[int]] = {}
+    for batch in range(n_appends):
+        kept, folded, level = fold(segments)
+        alive[batch] = {batch}.union(*(alive.pop(s.batch_id) for s in folded))
+        segments = (*kept, Segment(batch_id=batch, level=level))
+    assert {s.batch_id for s in segments} == set(alive)
+    assert set().union(*alive.values()) == set(range(n_appends))
+    depth = 1
+    while FAN**depth <= n_appends:
+        depth += 1
+    assert len(segments) <= (FAN - 1) * depth
+
+
+class Store:
+    """State tables without a query: every step is a committed batch."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.files = spark, LocalFiles(str(folder))
+        self.commits: list[Commit] = []
+
+    def turn(self) -> Tables:
+        committed = self.commits[-1].tables if self.commits else {}
+        return Tables(self.spark, self.files, committed, len(self.commits))
+
+    def commit(self, tables: Tables) -> None:
+        tables.write()
+        commit = Commit.model_construct(
+            batch_id=len(self.commits), ledger=Ledger(), tables=tables.next
+        )
+        self.commits.append(commit)
+        sweep(self.files, self.commits[-2:])
+
+    def rows(self, low: int, high: int) -> DataFrame:
+        return self.spark.range(low, high, 1, 1).withColumn("name", F.concat(F.lit("n"), "id"))
+
+    def ids(self) -> list[int]:
+        table = self.turn().read("t")
+        assert table is not None
+        return sorted(row["id"] for row in table.collect())
+
+    def n_files(self) -> int:
+        return sum(path.is_file() for path in Path(self.files.uri[7:]).rglob("*.parquet"))
+
+
+@pytest.fixture
+def store(spark: SparkSession, work: Path) -> Store:
+    return Store(spark, work)
+
+
+@pytest.mark.spark
+def test_a_replaced_table_holds_the_last_rows_only(store: Store) -> None:
+    assert store.turn().read("t") is None
+    for batch in range(5):
+        turn = store.turn()
+        turn.replace("t", store.rows(batch, batch + 3))
+        store.commit(turn)
+    assert store.ids() == [4, 5, 6]
+    assert store.n_files() == 2
+
+
+@pytest.mark.spark
+def test_an_appended_table_holds_all_rows_in_few_files(store: Store) -> None:
+    for batch in range(21):
+        turn = store.turn()
+        turn.append("t", store.rows(batch, batch + 1))
+        store.commit(turn)
+    assert store.ids() == list(range(21))
+    assert store.n_files() <= 2 * (FAN - 1) * 3
+
+
+@pytest.mark.spark
+def test_expired_buckets_are_not_read_and_their_files_go(store: Store) -> None:
+    for batch in range(8):
+        turn = store.turn()
+        turn.append("t", store.rows(batch * 10, batch * 10 + 20), F.floor(F.col("id") / 10))
+        turn.expire("t", batch)
+        store.commit(turn)
+        assert min(store.ids()) == batch * 10
+    assert store.ids() == sorted([*range(70, 90), *range(70, 80)])
+    alive = {path.name for path in Path(store.files.uri[7:]).rglob("_bucket=*")}
+    assert alive <= {"_bucket=6", "_bucket=7", "_bucket=8"}
+    turn = store.turn()
+    turn.expire("t", 3)
+    assert turn.next["t"].floor == 7
+
+
+@pytest.mark.spark
+def test_uncommitted_writes_do_not_count_and_are_overwritten(store: Store) -> None:
+    turn = store.turn()
+    turn.append("t", store.rows(0, 5))
+    store.commit(turn)
+    lost = store.turn()
+    lost.append("t", store.rows(5, 9))
+    lost.write()
+    assert store.ids() == [0, 1, 2, 3, 4]
+    again = store.turn()
+    again.append("t", store.rows(7, 8))
+    store.commit(again)
+    assert store.ids() == [0, 1, 2, 3, 4, 7]
+
+
+@pytest.mark.spark
+def test_an_empty_segment_reads_as_no_rows(store: Store) -> None:
+    turn = store.turn()
+    turn.append("t", store.rows(0, 0), F.col("id"))
+    store.commit(turn)
+    assert store.ids() == []
+
+
+@pytest.mark.spark
+def test_other_columns_and_a_second_write_are_refused(store: Store) -> None:
+    turn = store.turn()
+    turn.append("t", store.rows(0, 1))
+    with pytest.raises(StateError, match="written twice in batch 0"):
+        turn.replace("t", store.rows(0, 1))
+    store.commit(turn)
+    with pytest.raises(StateError, match="has columns id, name, rows to append have id"):
+        store.turn().append("t", store.rows(0, 1).drop("name"))
+
+
+@pytest.mark.spark
+def test_a_failed_write_fails_the_batch(store: Store) -> None:
+    turn = store.turn()
+    turn.append("t", store.rows(0, 1).withColumn("name", F.raise_error(F.lit("bad luck"))))
+    with pytest.raises(Exception, match="bad luck"):
+        turn.write()
+
+
+def test_a_table_reads_back_from_its_json() -> None:
+    table = Table(columns={"type": "struct", "fields": []}, segments=(Segment(batch_id=3),))
+    assert Table.model_validate_json(table.model_dump_json()) == table
