@@ -37,10 +37,12 @@ class Hold:
         waiting = fresh
         if held is not None:
             waiting = fresh.unionByName(held.where(event_us > before_us).drop("_bucket"))
+        late = rows.where(event_us <= before_us)
         counts = measured(
-            waiting,
+            waiting.select("_event").unionByName(late.select("_event")),
             [
-                F.count_if(event_us <= frontier_us).alias("released"),
+                F.count_if(event_us <= before_us).alias("late_rejected"),
+                F.count_if((event_us > before_us) & (event_us <= frontier_us)).alias("released"),
                 F.count_if(event_us > frontier_us).alias("held"),
             ],
         )
@@ -54,7 +56,7 @@ class Hold:
             memory={"frontier_us": frontier_us},
             fates=Fates(**counts),
             decisions=(Decision(stage="hold", what="frontier", why="newest event − wait"),),
-            late=rows.where(event_us <= before_us).withColumn("late_by", late_by),
+            late=late.withColumn("late_by", late_by),
         )
 
 

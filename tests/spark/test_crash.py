@@ -1,16 +1,15 @@
 """Crash anywhere: the driver is killed, started again, and nothing is lost or doubled."""
 
 import os
-import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -112,9 +111,7 @@ def prepared(folder: Path, trace: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def runs(
-    trace: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, dict[str, Any]]]:
+def runs(trace: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """What three runs leave: undisturbed, killed at every point, killed at random moments."""
     root = tmp_path_factory.mktemp("runs")
     folders = {name: prepared(root / name, trace) for name in ("calm", "points", "random")}
@@ -124,8 +121,7 @@ def runs(
         named.result()
         moments.result()
     with ThreadPoolExecutor(2) as pool:
-        found = dict(zip(folders, pool.map(finish, folders.values()), strict=True))
-    yield found
+        return dict(zip(folders, pool.map(finish, folders.values()), strict=True))
 
 
 def killed_at_points(folder: Path) -> None:
@@ -138,7 +134,7 @@ def killed_at_points(folder: Path) -> None:
 
 def killed_at_random(folder: Path) -> None:
     """Both halves are killed, wherever they are."""
-    moments = random.Random(20)
+    moments = np.random.default_rng(20)
     for _ in range(RANDOM_KILLS):
         child = start(folder)
         assert child.stderr is not None

@@ -86,6 +86,7 @@ class BatchRunner:
         self._plan = plan
         self._checkpoint = checkpoint
         self.busy = threading.Lock()
+        self.stopping = False
         self.error: Exception | None = None
         self._progress = Progress(
             [source.name for source in plan.sources],
@@ -106,8 +107,9 @@ class BatchRunner:
                 if batch_id == last_id + 1:
                     self._run(rows, batch_id)
             except Exception as error:
-                self.error = explained(error, self._checkpoint.files.uri, batch_id)
-                raise self.error from error
+                if not self.stopping:
+                    self.error = explained(error, self._checkpoint.files.uri, batch_id)
+                raise
 
     def _run(self, rows: DataFrame, batch_id: int) -> None:
         started_us = now_us()
@@ -184,7 +186,7 @@ class BatchRunner:
     def _emit(self, rows: DataFrame, batch_id: int) -> dict[str, Any]:
         """Write the results; how many they are and when their rows arrived."""
         sink = self._plan.sink
-        columns = arrival_columns(rows, self._stamped)
+        columns = arrival_columns(rows, constant=self._stamped and not self._plan.stages)
         if sink.one_pass:
             observed, seen = riding(rows, columns)
             sink.write(observed, batch_id)
@@ -227,11 +229,11 @@ def _keep(
     dead = late = _none
     if intake.dead:
         dead = post(tables, DEAD, dead_rows(taken.rows, batch_id))
-    rejected = [late_rows(o.late, batch_id) for o in outcomes if o.late is not None]
-    if rejected:
+    told = [outcome.fates for outcome in outcomes if outcome.fates is not None]
+    if any(fates.late_rejected for fates in told):
+        rejected = [late_rows(one.late, batch_id) for one in outcomes if one.late is not None]
         late = post(tables, LATE, reduce(DataFrame.unionByName, rejected))
     tables.write()
-    told = [outcome.fates for outcome in outcomes if outcome.fates is not None]
     return Fates(
         rows_in=intake.rows_in,
         released=told[-1].released if told else intake.live,

@@ -41,16 +41,15 @@ class Query:
         """Wait until the query ends; whether it has. Raises what stopped it, if anything did."""
         if not self._over.wait(timeout_s):
             return False
-        if self._runner.error:
-            raise self._runner.error
-        if failure := self.spark.exception():
+        failure = self._runner.error or self.spark.exception()
+        if failure and not self._runner.stopping:
             raise failure
         return True
 
     def stop(self) -> None:
         """Let the batch under way finish, then end the query."""
         with self._runner.busy:
-            pass
+            self._runner.stopping = True
         self.spark.stop()
         self._over.wait()
 

@@ -35,7 +35,7 @@ class Outcome:
 
     `memory` is what it wants back next time (JSON values). A stage that holds or drops rows says
     in `fates` what became of them, `released` being those it passed on, each counted on its own.
-    `late` are rows rejected as too late, with their columns and `late_by` in seconds.
+    `late` are the rows counted as `late_rejected`, with their columns and `late_by` in seconds.
     """
 
     rows: DataFrame
