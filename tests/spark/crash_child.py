@@ -3,7 +3,8 @@
     python crash_child.py FOLDER [POINT BATCH]
 
 POINT is `PHASE.enter` or `PHASE.exit`, `commit.draft` (the commit is written but not yet in
-place) or `clean.delete` (the first file of a clean-up is gone).
+place) or `clean.delete` (the first file of a clean-up is gone). Without POINT it runs to the end,
+and leaves Java's loaded classes in an archive beside FOLDER: later starts are twice as fast.
 """
 
 import os
@@ -12,6 +13,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 import laxity as lx
 import stages
@@ -19,15 +23,31 @@ import traces
 from laxity.spark import files, phases
 from laxity.spark.session import SETTINGS
 
+JAVA = "spark.driver.extraJavaOptions"
 SCHEMA = "id bigint, area bigint, ts string, arrival timestamp"
 CONF = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",  # a few hundred rows are not worth a compiler
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.driver.extraJavaOptions": SETTINGS["spark.driver.extraJavaOptions"]
-    + " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
+    JAVA: SETTINGS[JAVA] + " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
+
+
+def archive(folder: Path) -> str:
+    """The Java option that makes or uses the archive of loaded classes."""
+    classes = folder.parent / "classes.jsa"
+    option = "SharedArchiveFile" if classes.exists() else "ArchiveClassesAtExit"
+    return f" -XX:{option}={classes}"
+
+
+def end(spark: SparkSession) -> None:
+    """Leave as usual, and wait until Java has left too."""
+    gateway: Any = spark._sc._gateway
+    spark.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
 
 
 def die() -> None:
@@ -69,7 +89,8 @@ def arm(point: str, batch: str) -> None:
 def main(folder: Path, *kill: str) -> None:
     if kill:
         arm(*kill)
-    spark = lx.session(cores="2", memory="1g", conf=CONF)
+    java = {JAVA: CONF[JAVA] + archive(folder)}
+    spark = lx.session(cores="2", memory="1g", conf=CONF | java)
     rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
     source = lx.source(
         "bus",
@@ -79,7 +100,7 @@ def main(folder: Path, *kill: str) -> None:
         sequence="id",
     )
     traces.run(traces.with_stage(lx.stream(source), stages.Hold()), folder)
-    os._exit(0)  # nothing is left to do, and a tidy end takes a second
+    end(spark)
 
 
 if __name__ == "__main__":

@@ -115,24 +115,23 @@ def runs(trace: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dic
     """What three runs leave: undisturbed, killed at every point, killed at random moments."""
     root = tmp_path_factory.mktemp("runs")
     folders = {name: prepared(root / name, trace) for name in ("calm", "points", "random")}
+    calm = finish(folders["calm"])  # alone: it leaves the archive that the others start from
     with ThreadPoolExecutor(2) as pool:
-        named = pool.submit(killed_at_points, folders["points"])
+        points = pool.submit(killed_at_points, folders["points"])
         moments = pool.submit(killed_at_random, folders["random"])
-        named.result()
-        moments.result()
-    with ThreadPoolExecutor(2) as pool:
-        return dict(zip(folders, pool.map(finish, folders.values()), strict=True))
+        return {"calm": calm, "points": points.result(), "random": moments.result()}
 
 
-def killed_at_points(folder: Path) -> None:
+def killed_at_points(folder: Path) -> dict[str, Any]:
     """Only the Python half is killed; the next start has to outwait the dying Java."""
     for n, point in enumerate(POINTS):
         child = start(folder, point, str(n))
         told = ended(child)
         assert child.returncode == -signal.SIGKILL, f"{point} was not reached: {told}"
+    return finish(folder)
 
 
-def killed_at_random(folder: Path) -> None:
+def killed_at_random(folder: Path) -> dict[str, Any]:
     """Both halves are killed, wherever they are."""
     moments = np.random.default_rng(20)
     for _ in range(RANDOM_KILLS):
@@ -141,9 +140,10 @@ def killed_at_random(folder: Path) -> None:
         for line in child.stderr:
             if line.startswith("laxity contract"):
                 break
-        time.sleep(moments.uniform(0.0, 6.0))
+        time.sleep(moments.uniform(0.0, 5.0))
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
+    return finish(folder)
 
 
 def test_the_undisturbed_run_is_what_the_input_says(runs: dict[str, dict[str, Any]]) -> None:
