@@ -49,7 +49,8 @@ class Hold:
         bucket = F.floor(event_us / BUCKET_US)
         turn.tables.append("held", fresh.where(event_us > frontier_us), bucket)
         turn.tables.expire("held", max(0, frontier_us // BUCKET_US))
-        turn.tables.replace("last", rows.select("_source", "_event"))
+        if turn.batch_id % 4 == 0:
+            turn.tables.replace("last", rows.select("_source", "_event"))
         late_by = (F.lit(before_us) - event_us) / SECOND
         return Outcome(
             waiting.where(event_us <= frontier_us),

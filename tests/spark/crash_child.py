@@ -86,11 +86,8 @@ def arm(point: str, batch: str) -> None:
     Path.replace = replace  # type: ignore[method-assign,assignment]
 
 
-def main(folder: Path, *kill: str) -> None:
-    if kill:
-        arm(*kill)
-    java = {JAVA: CONF[JAVA] + archive(folder)}
-    spark = lx.session(cores="2", memory="1g", conf=CONF | java)
+def run(spark: SparkSession, folder: Path) -> None:
+    """The pipeline under test, to the end of its input."""
     rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
     source = lx.source(
         "bus",
@@ -100,6 +97,14 @@ def main(folder: Path, *kill: str) -> None:
         sequence="id",
     )
     traces.run(traces.with_stage(lx.stream(source), stages.Hold()), folder)
+
+
+def main(folder: Path, *kill: str) -> None:
+    if kill:
+        arm(*kill)
+    java = {JAVA: CONF[JAVA] + archive(folder)}
+    spark = lx.session(cores="2", memory="1g", conf=CONF | java)
+    run(spark, folder)
     end(spark)
 
 

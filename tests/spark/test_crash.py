@@ -1,6 +1,7 @@
 """Crash anywhere: the driver is killed, started again, and nothing is lost or doubled."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,35 +10,35 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import crash_child
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 import traces
 from laxity.core.ledger import Ledger
-from laxity.spark.checkpoint import read_last_commit
+from laxity.spark.checkpoint import commit_ids, read_last_commit
 from laxity.spark.files import LocalFiles
 from laxity.spark.reports import read_reports
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.spark, pytest.mark.crash]
 
 CHILD = Path(__file__).with_name("crash_child.py")
-N_FILES, ROWS_PER_FILE = 16, 60
+N_FILES, ROWS_PER_FILE = 13, 60
 POINTS = [
     "intake.enter",
-    "intake.exit",
     "output.enter",
     "output.exit",  # the output is durable, the batch is not
     "state.exit",
-    "commit.enter",
     "commit.draft",  # inside the commit: written, not yet in place
     "commit.exit",
     "report.exit",
     "clean.delete",  # half-way through the clean-up
     "clean.exit",  # between our commit and Spark's
 ]
-RANDOM_KILLS = 15
+RANDOM_KILLS = {"random-1": 8, "random-2": 7}
 
 
 def start(folder: Path, *kill: str) -> subprocess.Popen[str]:
@@ -54,14 +55,6 @@ def start(folder: Path, *kill: str) -> subprocess.Popen[str]:
 def ended(child: subprocess.Popen[str]) -> str:
     _, told = child.communicate(timeout=240)
     return told
-
-
-def finish(folder: Path) -> dict[str, Any]:
-    """Run to the end; all that is durable, in an order of its own."""
-    child = start(folder)
-    told = ended(child)
-    assert child.returncode == 0, told
-    return durable(folder)
 
 
 def durable(folder: Path) -> dict[str, Any]:
@@ -104,46 +97,67 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def prepared(folder: Path, trace: Path) -> Path:
-    folder.mkdir()
-    (folder / "input").symlink_to(trace)
+def prepared(folder: Path, trace: Path, n_files: int = N_FILES) -> Path:
+    (folder / "input").mkdir(parents=True)
+    for path in sorted(trace.iterdir())[:n_files]:
+        shutil.copy2(path, folder / "input")
     return folder
 
 
 @pytest.fixture(scope="module")
-def runs(trace: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def runs(
+    spark: SparkSession, trace: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, dict[str, Any]]:
     """What three runs leave: undisturbed, killed at every point, killed at random moments."""
     root = tmp_path_factory.mktemp("runs")
-    folders = {name: prepared(root / name, trace) for name in ("calm", "points", "random")}
-    calm = finish(folders["calm"])  # alone: it leaves the archive that the others start from
-    with ThreadPoolExecutor(2) as pool:
-        points = pool.submit(killed_at_points, folders["points"])
-        moments = pool.submit(killed_at_random, folders["random"])
-        return {"calm": calm, "points": points.result(), "random": moments.result()}
+    names = ("calm", "points", *RANDOM_KILLS)
+    folders = {name: prepared(root / name, trace) for name in names}
+    with ThreadPoolExecutor(3) as pool:
+        archived = pool.submit(to_the_end, prepared(root / "archive", trace, n_files=2))
+        crash_child.run(spark, folders["calm"])
+        archived.result()
+        chains = [pool.submit(killed_at_points, folders["points"])]
+        chains += [pool.submit(killed_at_random, folders[name]) for name in RANDOM_KILLS]
+        for chain in chains:
+            chain.result()
+    return {name: durable(folder) for name, folder in folders.items()}
 
 
-def killed_at_points(folder: Path) -> dict[str, Any]:
+def to_the_end(folder: Path) -> None:
+    child = start(folder)
+    told = ended(child)
+    assert child.returncode == 0, told
+
+
+def killed_at_points(folder: Path) -> None:
     """Only the Python half is killed; the next start has to outwait the dying Java."""
     for n, point in enumerate(POINTS):
         child = start(folder, point, str(n))
         told = ended(child)
         assert child.returncode == -signal.SIGKILL, f"{point} was not reached: {told}"
-    return finish(folder)
+    to_the_end(folder)
 
 
-def killed_at_random(folder: Path) -> dict[str, Any]:
-    """Both halves are killed, wherever they are."""
-    moments = np.random.default_rng(20)
-    for _ in range(RANDOM_KILLS):
+def killed_at_random(folder: Path) -> None:
+    """Both halves are killed: some time after the start, but at most a batch or so later."""
+    n_kills = RANDOM_KILLS[folder.name]
+    rng = np.random.default_rng(n_kills)
+    checkpoint = LocalFiles(str(folder / "checkpoint"))
+    for _ in range(n_kills):
+        before = commit_ids(checkpoint)[-1:]
         child = start(folder)
         assert child.stderr is not None
         for line in child.stderr:
             if line.startswith("laxity contract"):
                 break
-        time.sleep(moments.uniform(0.0, 5.0))
+        until = time.monotonic() + rng.uniform(0.0, 5.0)
+        while time.monotonic() < until and commit_ids(checkpoint)[-1:] == before:
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0.0, 0.5))
+        assert child.poll() is None, "it ended before it was killed: the trace is too short"
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
-    return finish(folder)
+    to_the_end(folder)
 
 
 def test_the_undisturbed_run_is_what_the_input_says(runs: dict[str, dict[str, Any]]) -> None:
@@ -157,7 +171,7 @@ def test_the_undisturbed_run_is_what_the_input_says(runs: dict[str, dict[str, An
     assert calm["reports"] == list(range(N_FILES))
 
 
-@pytest.mark.parametrize("disturbed", ["points", "random"])
+@pytest.mark.parametrize("disturbed", ["points", *RANDOM_KILLS])
 @pytest.mark.parametrize("what", ["output", "ledger", "memories", "dead", "late", "reports"])
 def test_crash_anywhere_nothing_lost_nothing_twice(
     runs: dict[str, dict[str, Any]], disturbed: str, what: str
