@@ -16,12 +16,12 @@ id again, and everything is overwritten. A crash after it leaves a batch that is
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.ledger import Fates, Ledger
@@ -35,6 +35,7 @@ from laxity.spark.intake import (
     arrival_columns,
     intake_columns,
     measured,
+    n_results,
     read_intake,
     read_latency,
     riding,
@@ -67,11 +68,15 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Taken:
-    """The rows of a batch and, once a job has read them all, the numbers about them."""
+    """The rows of a batch and, once a job has read them all, the numbers about them.
+
+    `rides`: that job is the sink's own, so the results are the live rows themselves.
+    """
 
     rows: DataFrame
     observed: DataFrame
     numbers: Callable[[], dict[str, Any]]
+    rides: bool
 
     @property
     def live(self) -> DataFrame:
@@ -122,7 +127,7 @@ class BatchRunner:
             with phases.phase("stages"):
                 outcomes = self._through_stages(taken, tables, batch_id, started_us)
             with phases.phase("output"):
-                results = self._emit(outcomes[-1].rows if outcomes else taken.live, batch_id)
+                results = self._emit(taken, outcomes, batch_id)
                 intake = read_intake(self._plan.sources, taken.numbers())
             with phases.phase("state"):
                 fates = _keep(taken, intake, outcomes, tables, batch_id)
@@ -154,15 +159,16 @@ class BatchRunner:
     def _take_in(self, rows: DataFrame) -> _Taken:
         """Observe the rows: in a pass of its own if a stage must know, else in the sink's."""
         plan = self._plan
+        rides = not plan.stages and plan.sink.one_pass
         columns = intake_columns(plan.sources)
-        if not plan.dated:
-            columns += arrival_columns(rows, self._stamped)
-        if not plan.stages and plan.sink.one_pass:
+        if rides or not plan.dated:
+            columns += arrival_columns(self._stamped)
+        if rides:
             observed, seen = riding(rows, columns)
-            return _Taken(rows, observed, lambda: seen.get)
+            return _Taken(rows, observed, lambda: seen.get, rides)
         cached = rows.persist()
         numbers = measured(cached, columns)
-        return _Taken(cached, cached, lambda: numbers)
+        return _Taken(cached, cached, lambda: numbers, rides)
 
     @property
     def _stamped(self) -> bool:
@@ -183,25 +189,36 @@ class BatchRunner:
             outcomes.append(outcome)
         return outcomes
 
-    def _emit(self, rows: DataFrame, batch_id: int) -> dict[str, Any]:
+    def _emit(self, taken: _Taken, outcomes: list[Outcome], batch_id: int) -> dict[str, Any]:
         """Write the results; how many they are and when their rows arrived."""
-        sink = self._plan.sink
-        columns = arrival_columns(rows, constant=self._stamped and not self._plan.stages)
-        if sink.one_pass:
+        sink, dated = self._plan.sink, self._plan.dated
+        rows = outcomes[-1].rows if outcomes else taken.live
+        columns = [n_results(), *(arrival_columns(constant=False) if dated else [])]
+        if not sink.one_pass:
+            return self._emit_cached(rows.persist(), columns, batch_id)
+        if taken.rides:
+            sink.write(rows, batch_id)
+            intake = read_intake(self._plan.sources, taken.numbers())
+            numbers = taken.numbers() | {"n_results": intake.live}
+        else:
             observed, seen = riding(rows, columns)
             sink.write(observed, batch_id)
             numbers = seen.get
-            if not numbers["n_results"]:
-                sink.forget(batch_id)
-            return numbers
-        cached = rows.persist()
+        if not numbers["n_results"]:
+            sink.forget(batch_id)
+        return numbers
+
+    def _emit_cached(
+        self, rows: DataFrame, columns: Sequence[Column], batch_id: int
+    ) -> dict[str, Any]:
+        """The same for a sink that may read its rows any number of times."""
         try:
-            numbers = measured(cached, columns)
+            numbers = measured(rows, columns)
             if numbers["n_results"]:
-                sink.write(cached, batch_id)
+                self._plan.sink.write(rows, batch_id)
             return numbers
         finally:
-            cached.unpersist()
+            rows.unpersist()
 
     def _promises(self, latency: Latency | None) -> tuple[Promise, ...]:
         deadline_us = self._plan.deadline_us

@@ -35,37 +35,50 @@ class Intake:
 
 def intake_columns(sources: Sequence[Source]) -> list[Column]:
     """The aggregates an Intake is made of."""
-    found = []
-    for n, source in enumerate(sources):
-        mine = F.lit(True) if len(sources) == 1 else F.col("_source") == source.name
-        alive = mine & F.col("_dead").isNull()
-        found += [
-            F.count_if(mine).alias(f"in_{n}"),
-            F.count_if(alive).alias(f"live_{n}"),
-            F.unix_micros(F.max(F.when(alive, F.col("_event")))).alias(f"newest_{n}"),
-        ]
-    return found
+    dead = F.col("_dead")
+    live_event = F.when(dead.isNull(), F.col("_event"))
+    if len(sources) == 1:
+        columns = [(F.count(F.lit(1)), F.count(dead), F.max(live_event))]
+    else:
+        columns = []
+        for source in sources:
+            mine = F.col("_source") == source.name
+            newest = F.max(F.when(mine, live_event))
+            columns.append((F.count_if(mine), F.count(F.when(mine, dead)), newest))
+    return [
+        column
+        for n, (rows, lost, newest) in enumerate(columns)
+        for column in (
+            rows.alias(f"in_{n}"),
+            lost.alias(f"dead_{n}"),
+            F.unix_micros(newest).alias(f"newest_{n}"),
+        )
+    ]
 
 
 def read_intake(sources: Sequence[Source], numbers: dict[str, Any]) -> Intake:
     """The Intake in a row of numbers."""
+    rows_in = [numbers[f"in_{n}"] for n in range(len(sources))]
+    dead = [numbers[f"dead_{n}"] for n in range(len(sources))]
     heard = {
-        source.name: Heard(n_rows=numbers[f"live_{n}"], newest_us=numbers[f"newest_{n}"])
+        source.name: Heard(n_rows=rows_in[n] - dead[n], newest_us=numbers[f"newest_{n}"])
         for n, source in enumerate(sources)
     }
-    rows_in = sum(numbers[f"in_{n}"] for n in range(len(sources)))
-    return Intake(rows_in, rows_in - sum(one.n_rows for one in heard.values()), heard)
+    return Intake(sum(rows_in), sum(dead), heard)
 
 
-def arrival_columns(rows: DataFrame, constant: bool) -> list[Column]:
-    """Aggregates of the `_arrival` of results; a constant one needs no percentiles."""
-    found = [F.count(F.lit(1)).alias("n_results")]
-    if "_arrival" in rows.columns:
-        found.append(F.unix_micros(F.min("_arrival")).alias("oldest"))
-        if not constant:
-            ranks = F.percentile_approx("_arrival", [0.5, 0.01], ACCURACY)
-            found.append(F.transform(ranks, F.unix_micros).alias("ranks"))
-    return found
+def n_results() -> Column:
+    """How many rows there are."""
+    return F.count(F.lit(1)).alias("n_results")
+
+
+def arrival_columns(constant: bool) -> list[Column]:
+    """Aggregates of when rows arrived; a `constant` arrival needs no percentiles."""
+    oldest = F.unix_micros(F.min("_arrival")).alias("oldest")
+    if constant:
+        return [oldest]
+    ranks = F.percentile_approx("_arrival", [0.5, 0.01], ACCURACY)
+    return [oldest, F.transform(ranks, F.unix_micros).alias("ranks")]
 
 
 def read_latency(numbers: dict[str, Any], emitted_us: int, of_results: bool) -> Latency | None:

@@ -206,4 +206,4 @@ def union(sources: Sequence[Source]) -> DataFrame:
 def _heartbeat(df: DataFrame) -> DataFrame:
     """No rows at all, but a batch at least every second, so that silence can be noticed."""
     beats = df.sparkSession.readStream.format("rate").option("numPartitions", 1).load()
-    return beats.where("value < 0").select(F.lit("").alias("_source"))
+    return beats.where("false").select(F.lit("").alias("_source"))

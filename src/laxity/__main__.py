@@ -1,0 +1,5 @@
+"""`python -m laxity` is the `laxity` command."""
+
+from laxity.cli import main
+
+main()
