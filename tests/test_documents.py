@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,24 +16,20 @@ def blocks(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_code_of_a_page_runs(
-    page: Path, spark: object, work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(work)
-    names: dict[str, object] = {}
-    for block in blocks(page):
-        exec(compile(block, str(page), "exec"), names)
+def program() -> str:
+    """All pages and examples as one program, each in a namespace of its own."""
+    texts = {page.name: "\n".join(blocks(page)) for page in PAGES}
+    texts |= {program.name: program.read_text() for program in PROGRAMS}
+    runs = [f"exec(compile({text!r}, {name!r}, 'exec'), {{}})" for name, text in texts.items()]
+    return "\n".join(runs)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
-def test_an_example_runs(
-    program: Path, spark: object, work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(work)
-    exec(compile(program.read_text(), str(program), "exec"), {"__name__": "__main__"})
+def test_the_code_of_every_page_and_example_runs(work: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", program()]
+    done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "buses run late" in done.stdout
 
 
 @pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("*.md")], ids=lambda page: page.name)

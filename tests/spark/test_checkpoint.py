@@ -20,7 +20,12 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def trace(work: Path) -> Path:
-    return traces.write_trace(work / "trace.parquet", traces.clean_rows(200))
+    return traces.write_trace(work / "trace.parquet", first(200))
+
+
+def first(n_rows: int) -> dict[str, Any]:
+    """The first so many rows of one trace."""
+    return {name: column[:n_rows] for name, column in traces.clean_rows(300).items()}
 
 
 @pytest.fixture
@@ -129,7 +134,6 @@ def test_a_full_disk_stops_the_query_with_the_cure_and_harms_nothing(
     spark: SparkSession, done: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = durable(done)
-    more = traces.clean_rows(300)
     plain_write = LocalFiles.write
 
     def full(self: LocalFiles, name: str, content: bytes) -> None:
@@ -138,7 +142,7 @@ def test_a_full_disk_stops_the_query_with_the_cure_and_harms_nothing(
         plain_write(self, name, content)
 
     monkeypatch.setattr(LocalFiles, "write", full)
-    longer = traces.write_trace(done / "trace.parquet", more)
+    longer = traces.write_trace(done / "trace.parquet", first(300))
     with pytest.raises(lx.EngineError, match="no space left while writing batch .* free some"):
         traces.run(stream(spark, longer), done)
     assert before.items() <= durable(done).items()

@@ -26,7 +26,7 @@ app.command("laxity.cli.top:top")
 def main() -> None:
     """Run the command line and exit with its code."""
     try:
-        code = app()
+        code = app(sys.argv[1:])
     except LaxityError as error:
         Console(stderr=True).print(f"[red]error:[/] {error}", highlight=False, soft_wrap=True)
         sys.exit(2 if isinstance(error, ConfigError) else 1)

@@ -31,6 +31,8 @@ def late(
         Print one JSON document instead of tables.
     """
     open_checkpoint(checkpoint)
+    from pyspark.sql import functions as F
+
     from laxity.spark.letters import read_letters
 
     letters = read_letters(checkpoint, kind)
@@ -40,7 +42,8 @@ def late(
         for row in letters.groupBy("_source", *({why} - {"_source"})).count().collect()
     }
     shown = letters.orderBy("batch_id", "_source", "_arrival", "_row").limit(rows)
-    found = [json.loads(str(line)) for line in shown.toJSON().collect()]
+    lines = shown.select(F.to_json(F.struct("*")).alias("line")).collect()
+    found = [json.loads(row["line"]) for row in lines]
     if as_json:
         print(json.dumps({"kind": kind, "counts": counts, "rows": found}))
     else:

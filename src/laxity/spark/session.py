@@ -1,5 +1,6 @@
 """An embedded Spark with sensible settings, or the one that is already there."""
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -47,6 +48,7 @@ def session(
 
 
 def _start(name: str, cores: str, memory: str | None, conf: dict[str, str]) -> SparkSession:
+    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)  # Laxity tells it itself
     os.environ["JAVA_HOME"] = str(find_java().home())
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
