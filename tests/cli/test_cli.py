@@ -103,7 +103,7 @@ def test_a_summary_of_nothing_keeps_no_promise(work: Path) -> None:
 def test_the_demo_ends_by_itself_and_leaves_a_report(
     told: Any, spark: SparkSession, work: Path
 ) -> None:
-    document = json.loads(told("demo", "--seconds", "4", "--no-web", "--json", "--out", str(work)))
+    document = json.loads(told("demo", "--seconds", "3", "--no-web", "--json", "--out", str(work)))
     assert document["rows"]["rows_in"] == document["rows"]["released"] > 0
     assert document["results"] > 0
     saved = json.loads((work / "run-1" / "report.json").read_text())

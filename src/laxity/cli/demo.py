@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SHOWN = 8  # batches on screen
 DEADLINE = "15s"
+FIRST_BATCH_S = 60  # how long to wait for it
 
 
 def demo(
@@ -54,8 +55,8 @@ def demo(
     console = Console(stderr=True)
     with console.status("starting Spark"), tempfile.TemporaryDirectory() as spare:
         spark = lx.session("laxity demo")
-        pipeline(spark, Path(spare), 1, seed, "flood").await_termination()  # warms Spark up
-    query = pipeline(spark, folder, seconds, seed, "live")
+        pipeline(spark, Path(spare), 1, seed, "flood").await_termination()
+    query = pipeline(spark, folder, seconds + FIRST_BATCH_S, seed, "live")
     _follow(query, seconds, console)
     query.stop()
     reports = query.reports()
@@ -94,7 +95,7 @@ def pipeline(spark: "SparkSession", folder: Path, seconds: int, seed: int, pace:
         lx.stream(*sources, deadline=DEADLINE)
         .apply(by_area)
         .start(
-            "traffic",
+            "traffic" if pace == "live" else "warm-up",
             sink=lx.parquet(str(folder / "results")),
             checkpoint=str(folder / "checkpoint"),
             trigger="available_now" if pace == "flood" else None,
@@ -103,7 +104,10 @@ def pipeline(spark: "SparkSession", folder: Path, seconds: int, seed: int, pace:
 
 
 def _follow(query: lx.Query, seconds: int, console: Console) -> None:
-    """Show the batches as they come until the time is up."""
+    """Show the batches as they come until the time, counted from the first, is up."""
+    until = time.monotonic() + FIRST_BATCH_S
+    while not query.reports(last=1) and time.monotonic() < until:
+        query.await_termination(0.1)
     until = time.monotonic() + seconds
     with Live(console=console, auto_refresh=False, transient=True) as live:
         while (left_s := until - time.monotonic()) > 0:
