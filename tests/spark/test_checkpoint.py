@@ -152,6 +152,14 @@ def test_a_full_disk_stops_the_query_with_the_cure_and_harms_nothing(
     assert spark.read.parquet(str(done / "out")).select("id").distinct().count() == 300
 
 
+def test_a_batch_that_skips_others_is_refused(spark: SparkSession, done: Path, trace: Path) -> None:
+    query = traces.run(stream(spark, trace), done)
+    with pytest.raises(lx.StateError, match="Spark is at batch 99, the last commit is"):
+        query._runner(spark.range(1), 99)
+    query._runner(spark.range(1), 0)  # done long ago: nothing happens
+    assert query.report().ledger.released == 200
+
+
 def test_only_the_last_few_commits_are_kept(done: Path) -> None:
     assert len(list((done / "checkpoint" / "commits").iterdir())) <= checkpoint.KEEP
 

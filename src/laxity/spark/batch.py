@@ -16,13 +16,12 @@ id again, and everything is overwritten. A crash after it leaves a batch that is
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from laxity.core.ledger import Fates, Ledger
 from laxity.core.progress import Progress
@@ -68,20 +67,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Taken:
-    """The rows of a batch and, once a job has read them all, the numbers about them.
-
-    `rides`: that job is the sink's own, so the results are the live rows themselves.
-    """
+    """The rows of a batch, those that live, and the numbers once a job has read them all."""
 
     rows: DataFrame
-    observed: DataFrame
+    live: DataFrame
     numbers: Callable[[], dict[str, Any]]
-    rides: bool
-
-    @property
-    def live(self) -> DataFrame:
-        """The rows that can be processed."""
-        return self.observed.where(F.col("_dead").isNull()).drop("_dead", "_raw")
 
 
 class BatchRunner:
@@ -100,6 +90,14 @@ class BatchRunner:
         )
         if checkpoint.last:
             self._progress.restore(checkpoint.last.memories[PROGRESS])
+        self._rides = not plan.stages and plan.sink.one_pass
+        self._intake_columns = intake_columns(plan.sources)
+        self._result_columns = [n_results()]
+        if plan.dated:
+            self._result_columns += arrival_columns(constant=False)
+        if self._rides or not plan.dated:
+            stamped = all(source.arrival is None for source in plan.sources)
+            self._intake_columns += arrival_columns(constant=stamped)
         sweep(checkpoint.files, checkpoint.kept)
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
@@ -158,22 +156,12 @@ class BatchRunner:
 
     def _take_in(self, rows: DataFrame) -> _Taken:
         """Observe the rows: in a pass of its own if a stage must know, else in the sink's."""
-        plan = self._plan
-        rides = not plan.stages and plan.sink.one_pass
-        columns = intake_columns(plan.sources)
-        if rides or not plan.dated:
-            columns += arrival_columns(self._stamped)
-        if rides:
-            observed, seen = riding(rows, columns)
-            return _Taken(rows, observed, lambda: seen.get, rides)
+        if self._rides:
+            observed, seen = riding(rows, self._intake_columns)
+            return _Taken(rows, _live(observed), lambda: seen.get)
         cached = rows.persist()
-        numbers = measured(cached, columns)
-        return _Taken(cached, cached, lambda: numbers, rides)
-
-    @property
-    def _stamped(self) -> bool:
-        """Whether all rows of a batch arrived at its start, as far as we know."""
-        return all(source.arrival is None for source in self._plan.sources)
+        numbers = measured(cached, self._intake_columns)
+        return _Taken(cached, _live(cached), lambda: numbers)
 
     def _through_stages(
         self, taken: _Taken, tables: Tables, batch_id: int, started_us: int
@@ -191,29 +179,26 @@ class BatchRunner:
 
     def _emit(self, taken: _Taken, outcomes: list[Outcome], batch_id: int) -> dict[str, Any]:
         """Write the results; how many they are and when their rows arrived."""
-        sink, dated = self._plan.sink, self._plan.dated
+        sink = self._plan.sink
         rows = outcomes[-1].rows if outcomes else taken.live
-        columns = [n_results(), *(arrival_columns(constant=False) if dated else [])]
         if not sink.one_pass:
-            return self._emit_cached(rows.persist(), columns, batch_id)
-        if taken.rides:
+            return self._emit_cached(rows.persist(), batch_id)
+        if self._rides:  # the results are the live rows themselves
             sink.write(rows, batch_id)
             intake = read_intake(self._plan.sources, taken.numbers())
             numbers = taken.numbers() | {"n_results": intake.live}
         else:
-            observed, seen = riding(rows, columns)
+            observed, seen = riding(rows, self._result_columns)
             sink.write(observed, batch_id)
             numbers = seen.get
         if not numbers["n_results"]:
             sink.forget(batch_id)
         return numbers
 
-    def _emit_cached(
-        self, rows: DataFrame, columns: Sequence[Column], batch_id: int
-    ) -> dict[str, Any]:
+    def _emit_cached(self, rows: DataFrame, batch_id: int) -> dict[str, Any]:
         """The same for a sink that may read its rows any number of times."""
         try:
-            numbers = measured(rows, columns)
+            numbers = measured(rows, self._result_columns)
             if numbers["n_results"]:
                 self._plan.sink.write(rows, batch_id)
             return numbers
@@ -237,6 +222,11 @@ class BatchRunner:
             memories=memories | {PROGRESS: self._progress.snapshot()},
             report=report,
         )
+
+
+def _live(rows: DataFrame) -> DataFrame:
+    """The rows that can be processed."""
+    return rows.where("_dead IS NULL").drop("_dead", "_raw")
 
 
 def _keep(

@@ -84,7 +84,7 @@ def arrival_columns(constant: bool) -> list[Column]:
 def read_latency(numbers: dict[str, Any], emitted_us: int, of_results: bool) -> Latency | None:
     """How long results took, from the arrivals of their rows; None without any."""
     oldest_us = numbers.get("oldest")
-    if oldest_us is None:
+    if oldest_us is None or numbers.get("n_results") == 0:
         return None
     half_us, first_us = numbers.get("ranks") or (oldest_us, oldest_us)
     return Latency(
