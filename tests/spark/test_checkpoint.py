@@ -182,3 +182,21 @@ def test_reports_are_kept_in_a_bounded_number_of_files(done: Path, tmp_path: Pat
     full._open = [one.model_copy(update={"batch_id": 5000})] * PER_FILE
     full.append(one.model_copy(update={"batch_id": 5001}))
     assert len(files.names("reports")) == KEEP_FILES
+
+
+def test_a_stop_finishes_the_batch_under_way_and_begins_no_other(
+    spark: SparkSession, work: Path, trace: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(3):
+        query = stream(spark, trace).start(
+            "test", sink=lx.parquet(str(work / "out")), checkpoint=str(work / "checkpoint")
+        )
+        while not query.reports():
+            query.await_termination(0.05)
+        query.stop()
+        assert query.await_termination()
+        with pytest.raises(lx.StateError, match="the query is being stopped"):
+            query._runner(spark.range(1), 10**6)
+    assert "Exception" not in capfd.readouterr().err
+    traces.run(stream(spark, trace), work)
+    assert spark.read.parquet(str(work / "out")).count() == 200

@@ -104,14 +104,15 @@ class BatchRunner:
         """Run one batch, unless it is already done."""
         last_id = self._checkpoint.last_id
         with self.busy:
+            if self.stopping:  # Spark must not be interrupted inside a batch, so none is begun
+                raise StateError(f"the query is being stopped; batch {batch_id} is for later")
             try:
                 if batch_id > last_id + 1:
                     raise StateError(f"Spark is at batch {batch_id}, the last commit is {last_id}")
                 if batch_id == last_id + 1:
                     self._run(rows, batch_id)
             except Exception as error:
-                if not self.stopping:
-                    self.error = explained(error, self._checkpoint.files.uri, batch_id)
+                self.error = explained(error, self._checkpoint.files.uri, batch_id)
                 raise
 
     def _run(self, rows: DataFrame, batch_id: int) -> None:

@@ -41,7 +41,9 @@ class Query:
         """Wait until the query ends; whether it has. Raises what stopped it, if anything did."""
         if not self._over.wait(timeout_s):
             return False
-        failure = self._runner.error or self.spark.exception()
+        if self._runner.error:
+            raise self._runner.error
+        failure = self.spark.exception()
         if failure and not self._runner.stopping:
             raise failure
         return True

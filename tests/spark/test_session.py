@@ -1,0 +1,41 @@
+import re
+
+import pytest
+from pyspark.sql import SparkSession
+
+import laxity as lx
+from laxity.spark import session as module
+from laxity.spark.session import default_memory
+
+
+@pytest.mark.spark
+def test_the_active_session_is_used_and_learns_to_read_traces(spark: SparkSession) -> None:
+    assert lx.session().sparkContext is spark.sparkContext
+    trace = spark.read.format("laxity.trace").option("generator", "laxity.sim.workload:bus")
+    assert "bus_id" in trace.option("arg.seconds", 1).load().columns
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+@pytest.mark.spark
+def test_jobs_are_named_by_pipeline_batch_and_phase(spark: SparkSession) -> None:
+    from laxity.spark.phases import Phases
+
+    phases = Phases(spark, "traffic · batch 7")
+    with phases.phase("intake"):
+        named = spark.sparkContext.getLocalProperty("spark.job.description")
+    assert named == "traffic · batch 7 · intake"
+    assert phases.seconds["intake"] >= 0
+
+
+def test_a_quarter_of_the_memory_is_taken() -> None:
+    assert re.fullmatch(r"[1-8]g", default_memory())
+
+
+def test_a_spark_that_does_not_start_points_to_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> None:
+        raise RuntimeError("no luck")
+
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", fail)
+    with pytest.raises(lx.EngineError, match="Spark did not start: no luck; `laxity doctor`"):
+        module.session()
