@@ -3,6 +3,7 @@
 Importing this package imports neither Spark nor anything else that is slow; the first use does.
 """
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from laxity.spark.stream import Stream, stream
 
 __version__ = "0.1.0"
+
+logging.getLogger("laxity").addHandler(logging.NullHandler())  # quiet until someone listens
 
 _HOME = {
     "latest": "latest",

@@ -160,12 +160,13 @@ def test_sim_equals_spark_on_how_far_each_source_has_come(
 
 
 def test_latency_is_measured_from_the_arrival_and_judged_by_the_deadline(
-    spark: SparkSession, clean: Path, work: Path
+    spark: SparkSession, clean: Path, work: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     rows = traces.trace(spark, clean, 1000)
     old = lx.source("bus", rows, event_time="ts", arrival="arrival")
     query = traces.run(lx.stream(old, deadline="6s"), work / "old", lx.memory())
     assert not query.report().kept
+    assert any("deadline 6.0, seen" in record.message for record in caplog.records)
     assert query.report().latency.max_s > query.report().latency.p50_s > 1e6
     new = lx.source("bus", rows, event_time="ts")
     query = traces.run(lx.stream(new, deadline="10min"), work / "new", lx.memory())

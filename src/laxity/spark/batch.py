@@ -15,6 +15,7 @@ A crash before the commit leaves nothing that counts: Spark hands over the same 
 id again, and everything is overwritten. A crash after it leaves a batch that is known to be done.
 """
 
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,6 +47,8 @@ from laxity.spark.sources import Source
 from laxity.spark.stage import Outcome, Stage, Turn
 from laxity.spark.state import Tables, sweep
 from laxity.spark.wall import now_us
+
+log = logging.getLogger("laxity")
 
 PROGRESS = "progress"  # the memory that is the runner's own
 
@@ -154,6 +157,7 @@ class BatchRunner:
         with phases.phase("clean"):
             if checkpoint.trim():
                 sweep(checkpoint.files, checkpoint.kept)
+        _log(report)
 
     def _take_in(self, rows: DataFrame) -> _Taken:
         """Observe the rows: in a pass of its own if a stage must know, else in the sink's."""
@@ -223,6 +227,14 @@ class BatchRunner:
             memories=memories | {PROGRESS: self._progress.snapshot()},
             report=report,
         )
+
+
+def _log(report: Report) -> None:
+    where = f"{report.pipeline} · batch {report.batch_id}"
+    log.info("%s: %d rows in, %d results", where, report.rows.rows_in, report.n_results)
+    for promise in report.promises:
+        if not promise.kept:
+            log.warning("%s: %s %s, seen %s", where, promise.name, promise.bound, promise.seen)
 
 
 def _live(rows: DataFrame) -> DataFrame:
