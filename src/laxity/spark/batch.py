@@ -19,19 +19,18 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-from laxity.core.ledger import Fates, Ledger
+from laxity.core.ledger import Ledger
 from laxity.core.progress import Progress
 from laxity.core.report import Latency, Promise, Report
 from laxity.errors import StateError
+from laxity.spark.account import settle
 from laxity.spark.checkpoint import Checkpoint, Commit
 from laxity.spark.failures import explained
 from laxity.spark.intake import (
-    Intake,
     arrival_columns,
     intake_columns,
     measured,
@@ -40,7 +39,6 @@ from laxity.spark.intake import (
     read_latency,
     riding,
 )
-from laxity.spark.letters import DEAD, LATE, dead_rows, late_rows, post
 from laxity.spark.phases import Phases
 from laxity.spark.sinks import Sink
 from laxity.spark.sources import Source
@@ -132,7 +130,7 @@ class BatchRunner:
                 results = self._emit(taken, outcomes, batch_id)
                 intake = read_intake(self._plan.sources, taken.numbers())
             with phases.phase("state"):
-                fates = _keep(taken, intake, outcomes, tables, batch_id)
+                fates = settle(taken.rows, intake, outcomes, tables, batch_id)
         finally:
             rows.unpersist()
         with phases.phase("commit"):
@@ -240,30 +238,3 @@ def _log(report: Report) -> None:
 def _live(rows: DataFrame) -> DataFrame:
     """The rows that can be processed."""
     return rows.where("_dead IS NULL").drop("_dead", "_raw")
-
-
-def _keep(
-    taken: _Taken, intake: Intake, outcomes: list[Outcome], tables: Tables, batch_id: int
-) -> Fates:
-    """Write state tables and letters; what became of every row of the batch."""
-    dead = late = _none
-    if intake.dead:
-        dead = post(tables, DEAD, dead_rows(taken.rows, batch_id))
-    told = [outcome.fates for outcome in outcomes if outcome.fates is not None]
-    if any(fates.late_rejected for fates in told):
-        rejected = [late_rows(one.late, batch_id) for one in outcomes if one.late is not None]
-        late = post(tables, LATE, reduce(DataFrame.unionByName, rejected))
-    tables.write()
-    return Fates(
-        rows_in=intake.rows_in,
-        released=told[-1].released if told else intake.live,
-        held=sum(fates.held for fates in told),
-        shed=sum(fates.shed for fates in told),
-        sampled_out=sum(fates.sampled_out for fates in told),
-        late_rejected=late(),
-        dead=dead(),
-    )
-
-
-def _none() -> int:
-    return 0
