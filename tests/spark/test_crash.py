@@ -26,7 +26,7 @@ from laxity.spark.reports import read_reports
 pytestmark = [pytest.mark.spark, pytest.mark.crash]
 
 CHILD = Path(__file__).with_name("crash_child.py")
-N_FILES, ROWS_PER_FILE = 13, 60
+N_FILES, ROWS_PER_FILE = 16, 60
 POINTS = [
     "intake.enter",
     "output.enter",
@@ -153,7 +153,7 @@ def killed_at_random(folder: Path) -> None:
         until = time.monotonic() + rng.uniform(0.0, 5.0)
         while time.monotonic() < until and commit_ids(checkpoint)[-1:] == before:
             time.sleep(0.01)
-        time.sleep(rng.uniform(0.0, 0.5))
+        time.sleep(rng.uniform(0.0, 0.3))
         assert child.poll() is None, "it ended before it was killed: the trace is too short"
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
