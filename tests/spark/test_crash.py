@@ -34,7 +34,6 @@ POINTS = [
     "state.exit",
     "commit.draft",  # inside the commit: written, not yet in place
     "commit.exit",
-    "report.exit",
     "clean.delete",  # half-way through the clean-up
     "clean.exit",  # between our commit and Spark's
 ]
@@ -150,7 +149,7 @@ def killed_at_random(folder: Path) -> None:
         for line in child.stderr:
             if line.startswith("laxity contract"):
                 break
-        until = time.monotonic() + rng.uniform(0.0, 5.0)
+        until = time.monotonic() + rng.uniform(0.0, 4.0)
         while time.monotonic() < until and commit_ids(checkpoint)[-1:] == before:
             time.sleep(0.01)
         time.sleep(rng.uniform(0.0, 0.3))
