@@ -1,0 +1,150 @@
+"""Run a merge over a workload on the virtual clock, batch by batch.
+
+The same decider and the same semantics as on Spark: every `every_us` the rows that have arrived
+are observed, the frontier is decided, and what may be read is read. Processing takes no time here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laxity.core.merge import MergeMemory, MergeTerms, decide
+from laxity.core.progress import Heard, Progress
+from laxity.core.release import LATE, SLACK, Rows, no_rows, release
+from laxity.core.slack import GRID, Seen
+from laxity.errors import ConfigError
+
+Ints = NDArray[np.int64]
+Columns = Mapping[str, NDArray[np.generic]]
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Every row read, in the order it was read.
+
+    `source` is the source's rank, `row` the row's place in that source; `slack_us` the slack then.
+    `held` are the rows still waiting when the workload ended, as (source, row).
+    """
+
+    event_us: Ints
+    source: Ints
+    row: Ints
+    arrival_us: Ints
+    read_us: Ints
+    mark: NDArray[np.int8]
+    slack_us: Ints
+    held: Ints
+
+    @property
+    def latency_us(self) -> Ints:
+        """How long every row was held."""
+        return self.read_us - self.arrival_us
+
+    @property
+    def n_slack(self) -> int:
+        """Rows read early because their slack ran out."""
+        return int((self.mark == SLACK).sum())
+
+    @property
+    def n_late(self) -> int:
+        """Rows that came behind what was already read."""
+        return int((self.mark == LATE).sum())
+
+
+def run(
+    sources: Mapping[str, Columns],
+    terms: MergeTerms,
+    every_us: int,
+    idle_after_us: Mapping[str, int | None] | None = None,
+    until_us: int | None = None,
+) -> Reads:
+    """Read the sources through a merge, a batch every `every_us`.
+
+    Each source has `event_us`, `arrival_us` (sorted) and perhaps `seq`. The run ends one tick after
+    the last arrival, or at `until_us`: with idle sources or a bound on holding, that is when the
+    rest comes out.
+    """
+    if every_us <= 0:
+        raise ConfigError(f"every_us must be > 0, got {every_us}")
+    rows, place, arrival_us = _all_rows(sources)
+    first_us, last_us = int(arrival_us[0]), int(arrival_us[-1])
+    names = list(sources)
+    progress = Progress(names, idle_after_us or {}, first_us)
+    memory, held, taken = MergeMemory(), no_rows(), 0
+    latency_us: int | None = None
+    parts: list[tuple[Rows, NDArray[np.int8], int, int]] = []
+    end_us = max(last_us + every_us, until_us or 0)
+    for now_us in range(first_us + every_us, end_us + every_us, every_us):
+        end = int(np.searchsorted(arrival_us, now_us, side="right"))
+        fresh = rows.take(np.arange(taken, end))
+        taken = end
+        states = progress.advance(_heard(fresh, names), now_us)
+        seen = _seen(fresh, memory.frontier.newest_us, latency_us)
+        memory = decide(terms, memory, states, seen, now_us)
+        at = memory.frontier
+        read = release(held.plus(fresh), at.frontier_us, at.merge_us, memory.position)
+        memory = memory.model_copy(update={"position": read.position})
+        held = read.held
+        if read.rows.ref.size:
+            latency_us = now_us - int(arrival_us[read.rows.ref].min())
+        parts.append((read.rows, read.marks, now_us, at.slack_us or 0))
+    return _reads(parts, held, place, arrival_us)
+
+
+def _all_rows(sources: Mapping[str, Columns]) -> tuple[Rows, Ints, Ints]:
+    """The rows of all sources by arrival; `ref` is their place in that order.
+
+    With them each row's place in its own source, and its arrival.
+    """
+    parts = []
+    for rank, columns in enumerate(sources.values()):
+        event_us = columns["event_us"].astype(np.int64)
+        place = np.arange(event_us.size)
+        seq = columns["seq"].astype(np.int64) if "seq" in columns else place
+        arrival_us = columns["arrival_us"].astype(np.int64)
+        parts.append((event_us, np.full(event_us.size, rank, np.int64), seq, place, arrival_us))
+    if not sum(part[0].size for part in parts):
+        raise ConfigError("a merge needs at least one row to run")
+    event_us, ranks, seq, place, arrival_us = map(np.concatenate, zip(*parts, strict=True))
+    by_arrival = np.argsort(arrival_us, kind="stable")
+    rows = Rows(event_us, ranks, seq, np.arange(event_us.size)[np.argsort(by_arrival)])
+    return rows.take(by_arrival), place[by_arrival], arrival_us[by_arrival]
+
+
+def _heard(fresh: Rows, names: list[str]) -> dict[str, Heard]:
+    heard = {}
+    for rank, name in enumerate(names):
+        mine = fresh.event_us[fresh.rank == rank]
+        newest_us = int(mine.max()) if mine.size else None
+        heard[name] = Heard(n_rows=int(mine.size), newest_us=newest_us)
+    return heard
+
+
+def _seen(fresh: Rows, newest_us: int | None, latency_us: int | None) -> Seen:
+    """What the batch shows a slack rule; the first batch of all shows no lateness."""
+    n_rows = int(fresh.event_us.size)
+    if newest_us is None or not n_rows:
+        return Seen(n_rows, (), latency_us)
+    late_us = np.sort(np.maximum(newest_us - fresh.event_us, 0))
+    ranks = np.maximum(np.ceil(np.array(GRID) * n_rows).astype(np.int64) - 1, 0)
+    return Seen(n_rows, tuple(late_us[ranks].tolist()), latency_us)
+
+
+def _reads(
+    parts: list[tuple[Rows, NDArray[np.int8], int, int]], held: Rows, place: Ints, arrival_us: Ints
+) -> Reads:
+    """All batches in one, with every row's place in its own source."""
+    ref = np.concatenate([part.ref for part, *_ in parts])
+    counts = [part.ref.size for part, *_ in parts]
+    return Reads(
+        event_us=np.concatenate([part.event_us for part, *_ in parts]),
+        source=np.concatenate([part.rank for part, *_ in parts]),
+        row=place[ref],
+        arrival_us=arrival_us[ref],
+        read_us=np.repeat(np.array([now for *_, now, _ in parts], np.int64), counts),
+        mark=np.concatenate([marks for _, marks, *_ in parts]),
+        slack_us=np.repeat(np.array([slack for *_, slack in parts], np.int64), counts),
+        held=np.stack([held.rank, place[held.ref]]),
+    )
