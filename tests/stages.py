@@ -1,8 +1,10 @@
 """Stages that exist only to try the batch protocol."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.ledger import Fates
@@ -26,6 +28,9 @@ class Hold:
     wait_us: int = 5 * SECOND
     name: str = "hold"
     terms: str = "holds rows for a while"
+
+    def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
+        return ()
 
     def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
         before_us = turn.memory.get("frontier_us", NEVER_US)
@@ -67,6 +72,9 @@ class Leak:
 
     name: str = "leak"
     terms: str = "loses rows"
+
+    def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
+        return ()
 
     def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
         kept = rows.where(F.col("_seq") % 10 != 0)

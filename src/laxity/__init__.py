@@ -17,31 +17,37 @@ from laxity.errors import (
 )
 
 if TYPE_CHECKING:
+    from laxity.core.slack import Fixed, MaxDelay, Quantile, Tcp
     from laxity.spark.latest import latest
     from laxity.spark.letters import read_letters
     from laxity.spark.query import Query
     from laxity.spark.session import session
     from laxity.spark.sinks import console, foreach, memory, parquet, table
     from laxity.spark.sources import source
-    from laxity.spark.stream import Stream, stream
+    from laxity.spark.stream import Stream, merge, stream
 
 __version__ = "0.1.0"
 
 logging.getLogger("laxity").addHandler(logging.NullHandler())  # quiet until someone listens
 
 _HOME = {
-    "latest": "latest",
-    "read_letters": "letters",
-    "Query": "query",
-    "session": "session",
-    "console": "sinks",
-    "foreach": "sinks",
-    "memory": "sinks",
-    "parquet": "sinks",
-    "table": "sinks",
-    "source": "sources",
-    "Stream": "stream",
-    "stream": "stream",
+    "Fixed": "core.slack",
+    "MaxDelay": "core.slack",
+    "Quantile": "core.slack",
+    "Tcp": "core.slack",
+    "latest": "spark.latest",
+    "merge": "spark.stream",
+    "read_letters": "spark.letters",
+    "Query": "spark.query",
+    "session": "spark.session",
+    "console": "spark.sinks",
+    "foreach": "spark.sinks",
+    "memory": "spark.sinks",
+    "parquet": "spark.sinks",
+    "table": "spark.sinks",
+    "source": "spark.sources",
+    "Stream": "spark.stream",
+    "stream": "spark.stream",
 }
 
 __all__ = [
@@ -49,14 +55,19 @@ __all__ = [
     "ContractError",
     "ContractWarning",
     "EngineError",
+    "Fixed",
     "LaxityError",
+    "MaxDelay",
+    "Quantile",
     "Query",
     "StateError",
     "Stream",
+    "Tcp",
     "console",
     "foreach",
     "latest",
     "memory",
+    "merge",
     "parquet",
     "read_letters",
     "session",
@@ -69,7 +80,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'laxity' has no attribute {name!r}")
-    return getattr(import_module(f"laxity.spark.{_HOME[name]}"), name)
+    return getattr(import_module(f"laxity.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:

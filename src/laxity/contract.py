@@ -20,12 +20,14 @@ class SourceTerms(BaseModel):
     sequence: str
     idle_after_us: int | None
     max_future_us: int
+    unique_times: bool = False
 
     def __str__(self) -> str:
+        times = "never" if self.unique_times else "may be"
         idle = "never" if self.idle_after_us is None else f"after {show_us(self.idle_after_us)}"
         return (
             f"event {self.event_time}, arrival {self.arrival}, sequence {self.sequence}, "
-            f"idle {idle}, future at most {show_us(self.max_future_us)}"
+            f"idle {idle}, future at most {show_us(self.max_future_us)}, times {times} repeated"
         )
 
 

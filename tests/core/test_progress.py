@@ -48,7 +48,7 @@ def test_crash_anywhere_a_restored_snapshot_goes_on_alike(
         now_us += step_us
         one.advance(heard, now_us)
     two = progress()
-    two.restore(json.loads(json.dumps(one.snapshot())))
+    two.restore(json.loads(json.dumps(one.snapshot())), now_us)
     for heard, step_us in after:
         now_us += step_us
         assert one.advance(heard, now_us) == two.advance(heard, now_us)

@@ -52,14 +52,15 @@ class Frontier(BaseModel):
 class MergeMemory(BaseModel):
     """What a merge carries from batch to batch.
 
-    `position` is the last key in total order that was released. `waiting` are the batches whose
-    rows may still be held: when they came, and their newest event.
+    `position` is the last key in total order that was released, `n_held` how many rows wait.
+    `waiting` are the batches whose rows may still be held: when they came, and their newest event.
     """
 
     model_config = ConfigDict(frozen=True)
 
     frontier: Frontier = Frontier()
     position: Key | None = None
+    n_held: int = 0
     waiting: tuple[tuple[int, int], ...] = ()
     rule: dict[str, Any] = {}
 

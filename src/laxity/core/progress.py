@@ -44,11 +44,13 @@ class Progress:
         self, sources: Sequence[str], idle_after_us: Mapping[str, int | None], now_us: int
     ) -> None:
         self._idle_after_us = dict(idle_after_us)
+        self._now_us = now_us
         self._states = {name: SourceState(heard_us=now_us) for name in sources}
 
     def advance(self, heard: Mapping[str, Heard], now_us: int) -> dict[str, SourceState]:
         """Take in one micro-batch; the new state of every source."""
         silent = Heard(n_rows=0)
+        self._now_us = now_us
         self._states = {
             name: self._next(name, state, heard.get(name, silent), now_us)
             for name, state in self._states.items()
@@ -67,9 +69,16 @@ class Progress:
 
     def snapshot(self) -> dict[str, Any]:
         """The state as JSON values; `restore` takes it back."""
-        return {name: state.model_dump() for name, state in self._states.items()}
+        sources = {name: state.model_dump() for name, state in self._states.items()}
+        return {"now_us": self._now_us, "sources": sources}
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Continue from a snapshot; sources it does not know start anew."""
-        for name in self._states.keys() & snapshot.keys():
-            self._states[name] = SourceState.model_validate(snapshot[name])
+    def restore(self, snapshot: Mapping[str, Any], now_us: int) -> None:
+        """Continue from a snapshot; sources it does not know start anew.
+
+        The time since the snapshot was nobody's silence: a source that was behind when the
+        pipeline stopped is given as long to speak as it had left.
+        """
+        away_us = now_us - snapshot["now_us"]
+        for name in self._states.keys() & snapshot["sources"].keys():
+            state = SourceState.model_validate(snapshot["sources"][name])
+            self._states[name] = state.model_copy(update={"heard_us": state.heard_us + away_us})

@@ -54,7 +54,7 @@ class Promise(_Record):
 
 
 class Report(_Record):
-    """One committed micro-batch."""
+    """One committed micro-batch; `stages` holds the numbers each stage has to tell, by name."""
 
     pipeline: str
     batch_id: int
@@ -66,6 +66,7 @@ class Report(_Record):
     latency: Latency | None
     sources: dict[str, SourceState]
     decisions: tuple[Decision, ...]
+    stages: dict[str, dict[str, Any]] = {}
     phases_s: dict[str, float]
     promises: tuple[Promise, ...]
 

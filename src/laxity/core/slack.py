@@ -10,7 +10,7 @@ A row's *lateness* is how far it lies behind the newest event of all sources bef
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from laxity.durations import Duration, duration_us, show_us
 from laxity.errors import ConfigError
@@ -27,7 +27,7 @@ RECENT_ROWS = 10_000  # what Quantile looks back on
 class Seen:
     """What a rule may know of one batch.
 
-    `lateness_us` are the quantiles of the rows' lateness at `GRID`, empty without rows.
+    `lateness_us` are the quantiles of the rows' lateness at the rule's `grid`, empty without rows.
     `latency_us` is how long the newest results took, if there were any.
     """
 
@@ -37,7 +37,11 @@ class Seen:
 
 
 class SlackRule(Protocol):
-    """Anything that says how long to wait."""
+    """Anything that says how long to wait; `grid` are the quantiles of lateness it looks at."""
+
+    @property
+    def grid(self) -> tuple[float, ...]:
+        """Between 0 and 1, rising; empty for none."""
 
     def next(self, memory: Memory, seen: Seen) -> tuple[int | None, Memory]:
         """The slack in microseconds (None: wait for ever), and the memory for next time."""
@@ -50,6 +54,8 @@ class Fixed:
     >>> Fixed("3s").next({}, Seen())
     (3000000, {})
     """
+
+    grid: ClassVar[tuple[float, ...]] = ()
 
     slack: Duration | None
     slack_us: int | None = field(init=False)
@@ -70,9 +76,11 @@ class Fixed:
 class MaxDelay:
     """The largest lateness ever seen.
 
-    >>> MaxDelay().next({"max_us": 5}, Seen(2, (0, 9)))
+    >>> MaxDelay().next({"max_us": 5}, Seen(2, (9,)))
     (9, {'max_us': 9})
     """
+
+    grid: ClassVar[tuple[float, ...]] = (1.0,)
 
     def next(self, memory: Memory, seen: Seen) -> tuple[int | None, Memory]:
         """The largest lateness so far."""
@@ -92,6 +100,8 @@ class Tcp:
     >>> rule.next(memory, Seen(latency_us=11))[0], rule.next(memory, Seen(latency_us=9))[0]
     (2000000, 5000000)
     """
+
+    grid: ClassVar[tuple[float, ...]] = ()
 
     start: Duration = "1s"
 
@@ -119,6 +129,8 @@ class Quantile:
     >>> rule.next({}, Seen(10, tuple(range(11))))[0], rule.next({}, Seen(400, tuple(range(11))))[0]
     (1000000, 2)
     """
+
+    grid: ClassVar[tuple[float, ...]] = GRID
 
     q: float = 0.95
     at_least: Duration = "50ms"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from laxity.core.merge import MergeMemory, MergeTerms, decide
 from laxity.core.progress import Heard, Progress
 from laxity.core.release import LATE, SLACK, Rows, no_rows, release
-from laxity.core.slack import GRID, Seen
+from laxity.core.slack import Seen
 from laxity.errors import ConfigError
 
 Ints = NDArray[np.int64]
@@ -81,7 +81,7 @@ def run(
         fresh = rows.take(np.arange(taken, end))
         taken = end
         states = progress.advance(_heard(fresh, names), now_us)
-        seen = _seen(fresh, memory.frontier.newest_us, latency_us)
+        seen = _seen(fresh, terms.rule.grid, memory.frontier.newest_us, latency_us)
         memory = decide(terms, memory, states, seen, now_us)
         at = memory.frontier
         read = release(held.plus(fresh), at.frontier_us, at.merge_us, memory.position)
@@ -122,13 +122,15 @@ def _heard(fresh: Rows, names: list[str]) -> dict[str, Heard]:
     return heard
 
 
-def _seen(fresh: Rows, newest_us: int | None, latency_us: int | None) -> Seen:
+def _seen(
+    fresh: Rows, grid: tuple[float, ...], newest_us: int | None, latency_us: int | None
+) -> Seen:
     """What the batch shows a slack rule; the first batch of all shows no lateness."""
     n_rows = int(fresh.event_us.size)
-    if newest_us is None or not n_rows:
+    if newest_us is None or not n_rows or not grid:
         return Seen(n_rows, (), latency_us)
     late_us = np.sort(np.maximum(newest_us - fresh.event_us, 0))
-    ranks = np.maximum(np.ceil(np.array(GRID) * n_rows).astype(np.int64) - 1, 0)
+    ranks = np.maximum(np.ceil(np.array(grid) * n_rows).astype(np.int64) - 1, 0)
     return Seen(n_rows, tuple(late_us[ranks].tolist()), latency_us)
 
 

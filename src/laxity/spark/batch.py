@@ -17,25 +17,24 @@ id again, and everything is overwritten. A crash after it leaves a batch that is
 
 import logging
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from laxity.core.ledger import Ledger
-from laxity.core.progress import Progress
+from laxity.core.progress import Heard, Progress, SourceState
 from laxity.core.report import Latency, Promise, Report
 from laxity.errors import StateError
 from laxity.spark.account import settle
 from laxity.spark.checkpoint import Checkpoint, Commit
 from laxity.spark.failures import explained
 from laxity.spark.intake import (
+    Taken,
     arrival_columns,
     intake_columns,
     measured,
     n_results,
-    read_intake,
     read_latency,
     riding,
 )
@@ -49,6 +48,7 @@ from laxity.spark.wall import now_us
 log = logging.getLogger("laxity")
 
 PROGRESS = "progress"  # the memory that is the runner's own
+ONE_TASK = 100_000  # rows that one task sorts sooner than several agree on who sorts which
 
 
 @dataclass(frozen=True)
@@ -66,15 +66,6 @@ class Plan:
     deadline_us: int | None
 
 
-@dataclass(frozen=True)
-class _Taken:
-    """The rows of a batch, those that live, and the numbers once a job has read them all."""
-
-    rows: DataFrame
-    live: DataFrame
-    numbers: Callable[[], dict[str, Any]]
-
-
 class BatchRunner:
     """Runs the batch protocol for one pipeline; Spark calls it batch by batch."""
 
@@ -90,7 +81,7 @@ class BatchRunner:
             now_us(),
         )
         if checkpoint.last:
-            self._progress.restore(checkpoint.last.memories[PROGRESS])
+            self._progress.restore(checkpoint.last.memories[PROGRESS], now_us())
         self._rides = not plan.stages and plan.sink.one_pass
         self._intake_columns = intake_columns(plan.sources)
         self._result_columns = [n_results()]
@@ -99,6 +90,7 @@ class BatchRunner:
         if self._rides or not plan.dated:
             stamped = all(source.arrival is None for source in plan.sources)
             self._intake_columns += arrival_columns(constant=stamped)
+        self._latency = checkpoint.last.report.latency if checkpoint.last else None
         sweep(checkpoint.files, checkpoint.kept)
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
@@ -123,18 +115,17 @@ class BatchRunner:
         tables = Tables(rows.sparkSession, checkpoint.files, last.tables if last else {}, batch_id)
         try:
             with phases.phase("intake"):
-                taken = self._take_in(rows)
+                taken = self._take_in(rows, started_us)
             with phases.phase("stages"):
                 outcomes = self._through_stages(taken, tables, batch_id, started_us)
             with phases.phase("output"):
                 results = self._emit(taken, outcomes, batch_id)
-                intake = read_intake(self._plan.sources, taken.numbers())
             with phases.phase("state"):
-                fates = settle(taken.rows, intake, outcomes, tables, batch_id)
+                fates = settle(taken.rows, taken.intake, outcomes, tables, batch_id)
         finally:
             rows.unpersist()
         with phases.phase("commit"):
-            arrivals = results if self._plan.dated else taken.numbers()
+            arrivals = results if self._plan.dated else taken.numbers
             report = Report(
                 pipeline=self._plan.pipeline,
                 batch_id=batch_id,
@@ -144,12 +135,14 @@ class BatchRunner:
                 ledger=(last.ledger if last else Ledger()).after(fates).check(),
                 n_results=results["n_results"],
                 latency=(latency := read_latency(arrivals, emitted_us, self._plan.dated)),
-                sources=self._progress.advance(intake.heard, started_us),
+                sources=taken.progress,
                 decisions=tuple(d for outcome in outcomes for d in outcome.decisions),
+                stages=self._by_stage([outcome.numbers() for outcome in outcomes]),
                 phases_s=dict(phases.seconds),
                 promises=self._promises(latency),
             )
             checkpoint.commit(self._commit(report, outcomes, tables))
+            self._latency = latency or self._latency
         with phases.phase("report"):
             checkpoint.reports.append(report.model_copy(update={"phases_s": phases.seconds}))
         with phases.phase("clean"):
@@ -157,39 +150,60 @@ class BatchRunner:
                 sweep(checkpoint.files, checkpoint.kept)
         _log(report)
 
-    def _take_in(self, rows: DataFrame) -> _Taken:
+    def _take_in(self, rows: DataFrame, started_us: int) -> Taken:
         """Observe the rows: in a pass of its own if a stage must know, else in the sink's."""
+
+        def advance(heard: dict[str, Heard]) -> dict[str, SourceState]:
+            return self._progress.advance(heard, started_us)
+
+        sources = self._plan.sources
         if self._rides:
             observed, seen = riding(rows, self._intake_columns)
-            return _Taken(rows, _live(observed), lambda: seen.get)
+            return Taken(rows, _live(observed), lambda: seen.get, sources, advance)
         cached = rows.persist()
-        numbers = measured(cached, self._intake_columns)
-        return _Taken(cached, _live(cached), lambda: numbers)
+        asked = [c for stage in self._plan.stages for c in stage.observes(self._memory(stage))]
+        numbers = measured(cached, [*self._intake_columns, *asked])
+        return Taken(cached, _live(cached), lambda: numbers, sources, advance)
+
+    def _memory(self, stage: Stage) -> dict[str, Any]:
+        """What the stage wanted back from the last batch."""
+        last = self._checkpoint.last
+        return last.memories.get(stage.name, {}) if last else {}
 
     def _through_stages(
-        self, taken: _Taken, tables: Tables, batch_id: int, started_us: int
+        self, taken: Taken, tables: Tables, batch_id: int, started_us: int
     ) -> list[Outcome]:
         """What each stage made of the rows, in order."""
-        last = self._checkpoint.last
-        rows, outcomes = taken.live, []
+        rows = taken.live
+        outcomes: list[Outcome] = []
         for stage in self._plan.stages:
-            intake = read_intake(self._plan.sources, taken.numbers())
-            memory = last.memories.get(stage.name, {}) if last else {}
-            outcome = stage(rows, Turn(batch_id, started_us, intake, memory, tables))
+            turn = Turn(
+                batch_id=batch_id,
+                now_us=started_us,
+                intake=taken.intake,
+                sources=taken.progress,
+                seen=taken.numbers,
+                latency=self._latency,
+                before=outcomes[-1] if outcomes else None,
+                memory=self._memory(stage),
+                tables=tables,
+            )
+            outcome = stage(rows, turn)
             rows = outcome.rows
+            if outcome.order:
+                rows = rows.sortWithinPartitions(*outcome.order)
             outcomes.append(outcome)
         return outcomes
 
-    def _emit(self, taken: _Taken, outcomes: list[Outcome], batch_id: int) -> dict[str, Any]:
+    def _emit(self, taken: Taken, outcomes: list[Outcome], batch_id: int) -> dict[str, Any]:
         """Write the results; how many they are and when their rows arrived."""
         sink = self._plan.sink
-        rows = outcomes[-1].rows if outcomes else taken.live
+        rows = _in_order(outcomes[-1]) if outcomes else taken.live
         if not sink.one_pass:
             return self._emit_cached(rows.persist(), batch_id)
         if self._rides:  # the results are the live rows themselves
             sink.write(rows, batch_id)
-            intake = read_intake(self._plan.sources, taken.numbers())
-            numbers = taken.numbers() | {"n_results": intake.live}
+            numbers = taken.numbers | {"n_results": taken.intake.live}
         else:
             observed, seen = riding(rows, self._result_columns)
             sink.write(observed, batch_id)
@@ -215,9 +229,12 @@ class BatchRunner:
         seen = latency.max_s if latency else None
         return (Promise(name="deadline", bound=deadline_us / 1e6, seen=seen, unit="s"),)
 
-    def _commit(self, report: Report, outcomes: list[Outcome], tables: Tables) -> Commit:
+    def _by_stage(self, values: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
         names = [stage.name for stage in self._plan.stages]
-        memories = {name: outcome.memory for name, outcome in zip(names, outcomes, strict=True)}
+        return {name: value for name, value in zip(names, values, strict=True) if value}
+
+    def _commit(self, report: Report, outcomes: list[Outcome], tables: Tables) -> Commit:
+        memories = self._by_stage([outcome.memory for outcome in outcomes])
         return Commit(
             batch_id=report.batch_id,
             ledger=report.ledger,
@@ -233,6 +250,15 @@ def _log(report: Report) -> None:
     for promise in report.promises:
         if not promise.kept:
             log.warning("%s: %s %s, seen %s", where, promise.name, promise.bound, promise.seen)
+
+
+def _in_order(outcome: Outcome) -> DataFrame:
+    """The rows of a stage as they are to be written."""
+    if not outcome.order:
+        return outcome.rows
+    if outcome.fates is not None and outcome.fates.released <= ONE_TASK:
+        return outcome.rows.coalesce(1).sortWithinPartitions(*outcome.order)
+    return outcome.rows.orderBy(*outcome.order)
 
 
 def _live(rows: DataFrame) -> DataFrame:

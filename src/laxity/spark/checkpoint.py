@@ -27,17 +27,21 @@ from laxity.spark.reports import ReportLog
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FORMAT = 1
+FORMAT = 2
 KEEP = 3  # commits that stay readable: the newest, and a few to look back at
 
 
 class Segment(BaseModel):
-    """The rows one batch wrote to a state table; `level` counts how often they were folded."""
+    """The rows one batch wrote to a state table; `level` counts how often they were folded.
+
+    `newest` is the largest bucket among them, where the buckets are no folders.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     batch_id: int
     level: int = 0
+    newest: int | None = None
 
 
 class Table(BaseModel):

@@ -5,14 +5,15 @@ needs them earlier, every row is read exactly once) or are taken from the cached
 their own. Either way rows stay where they are and one row of numbers reaches Python.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from laxity.core.progress import Heard
+from laxity.core.progress import Heard, SourceState
 from laxity.core.report import Latency
 from laxity.spark.sources import Source
 
@@ -65,6 +66,35 @@ def read_intake(sources: Sequence[Source], numbers: dict[str, Any]) -> Intake:
         for n, source in enumerate(sources)
     }
     return Intake(sum(rows_in), sum(dead), heard)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The rows of a batch, and those that live.
+
+    The rest is known once a job has read them all, and found out when it is first asked for.
+    """
+
+    rows: DataFrame
+    live: DataFrame
+    observed: Callable[[], dict[str, Any]]
+    sources: tuple[Source, ...]
+    advance: Callable[[dict[str, Heard]], dict[str, SourceState]]
+
+    @cached_property
+    def numbers(self) -> dict[str, Any]:
+        """What was observed."""
+        return self.observed()
+
+    @cached_property
+    def intake(self) -> Intake:
+        """What the batch brought."""
+        return read_intake(self.sources, self.numbers)
+
+    @cached_property
+    def progress(self) -> dict[str, SourceState]:
+        """How far every source has come, this batch included."""
+        return self.advance(self.intake.heard)
 
 
 def n_results() -> Column:

@@ -87,6 +87,7 @@ def source(
     sequence: str | Sequence[str] | None = None,
     idle_after: Duration | None = None,
     max_future: Duration = "1min",
+    unique_times: bool = False,
     schema: str | StructType | None = None,
 ) -> Source:
     """Name a streaming DataFrame and say how to read time from it.
@@ -96,6 +97,8 @@ def source(
     micro-batch's start. `sequence`: what orders rows of equal time, a column or Kafka's
     (partition, offset); by default those for Kafka, else a hash of the row. `idle_after`: how long
     a silence makes the source idle. `max_future`: a row further past its arrival is a dead letter.
+    `unique_times`: no two rows of the source have one event time, so a merge need not wait for the
+    source to move on before it releases its newest row.
     `schema`: parse the JSON text in the column `value`; rows that do not fit are dead letters, as
     are rows with a `_corrupt_record`.
     """
@@ -119,6 +122,7 @@ def source(
         sequence=shown,
         idle_after_us=None if idle_after is None else duration_us(idle_after, "idle_after"),
         max_future_us=duration_us(max_future, "max_future"),
+        unique_times=unique_times,
     )
     when = None if arrival is None else _time(name, df, arrival, "arrival")
     return Source(name, df, terms, event, when, order)

@@ -6,25 +6,35 @@ the batch protocol decides when they run and when anything becomes durable. So a
 write, and must answer alike when it is called again for the same batch after a crash.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from laxity.core.ledger import Fates
-from laxity.core.report import Decision
+from laxity.core.progress import SourceState
+from laxity.core.report import Decision, Latency
 from laxity.spark.intake import Intake
 from laxity.spark.state import Tables
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What a stage may know of the micro-batch at hand."""
+    """What a stage may know of the micro-batch at hand.
+
+    `sources`: how far each has come, this batch included. `seen`: what the stage asked the intake
+    to observe. `latency`: of the newest results that are out. `before`: what the stage before made
+    of the batch.
+    """
 
     batch_id: int
     now_us: int
     intake: Intake
+    sources: dict[str, SourceState]
+    seen: dict[str, Any]
+    latency: Latency | None
+    before: "Outcome | None"
     memory: dict[str, Any]
     tables: Tables
 
@@ -36,6 +46,8 @@ class Outcome:
     `memory` is what it wants back next time (JSON values). A stage that holds or drops rows says
     in `fates` what became of them, `released` being those it passed on, each counted on its own.
     `late` are the rows counted as `late_rejected`, with their columns and `late_by` in seconds.
+    `order` is the order in which the rows are to be written, if they have one. `numbers` gives what
+    the report tells of the stage; it is asked once the output is written.
     """
 
     rows: DataFrame
@@ -43,6 +55,8 @@ class Outcome:
     fates: Fates | None = None
     decisions: tuple[Decision, ...] = ()
     late: DataFrame | None = None
+    order: tuple[Column, ...] = ()
+    numbers: Callable[[], dict[str, Any]] = dict
 
 
 class Stage(Protocol):
@@ -55,6 +69,9 @@ class Stage(Protocol):
     @property
     def terms(self) -> str:
         """What it promises, for the contract."""
+
+    def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
+        """Aggregates, by name, that the intake is to take of the rows for this stage."""
 
     def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
         """Work on the rows of one micro-batch."""
@@ -76,6 +93,10 @@ class Apply:
     def terms(self) -> str:
         """The function's name."""
         return getattr(self.fn, "__name__", type(self.fn).__name__)
+
+    def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
+        """Nothing."""
+        return ()
 
     def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
         """The function's result."""

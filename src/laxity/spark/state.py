@@ -3,7 +3,9 @@
 A table is a list of *segments*, each the Parquet folder one batch wrote. `replace` starts the list
 anew; `append` adds to it and now and then folds small segments into one, so that n appends leave
 about log n segments and every row is rewritten about log n times. Rows may be sorted into buckets
-(by event time, say): `expire` then forgets whole buckets without touching the others.
+(by event time, say): `expire` then forgets whole buckets without touching the others. Buckets are
+folders, good for few and large ones; or a column, good for many and small ones, whose rows go when
+they are next folded, or with their segment.
 
 Nothing that a committed batch refers to is ever changed: writes go to folders of their own, and
 `sweep` deletes only what no kept commit refers to.
@@ -29,7 +31,7 @@ BUCKET = "_bucket"
 class _Write:
     rows: DataFrame
     path: str
-    bucketed: bool
+    folders: bool
 
 
 class Tables:
@@ -46,16 +48,23 @@ class Tables:
         self._writes: dict[str, _Write] = {}
 
     def read(self, name: str) -> DataFrame | None:
-        """The rows of a table as of the last commit; None if it was never written."""
+        """The rows of a table as of the last commit; None if nothing is left of it."""
         table = self._committed.get(name)
-        return None if table is None else read_table(self._spark, self._files, name, table)
+        if table is None or not table.segments:
+            return None
+        return read_table(self._spark, self._files, name, table)
 
     def replace(self, name: str, rows: DataFrame) -> None:
         """Make these the table's only rows."""
         self._plan(name, rows, Table(columns=_columns(rows)), level=0)
 
-    def append(self, name: str, rows: DataFrame, bucket: Column | None = None) -> None:
-        """Add rows; `bucket` is a whole number by which they can be expired later."""
+    def append(
+        self, name: str, rows: DataFrame, bucket: Column | None = None, newest: int | None = None
+    ) -> None:
+        """Add rows; `bucket` is a whole number by which they can be expired later.
+
+        Each bucket becomes a folder, unless `newest` tells the largest bucket among the rows.
+        """
         if bucket is not None:
             rows = rows.withColumn(BUCKET, bucket.cast(LongType()))
         table = self._committed.get(name) or Table(columns=_columns(rows))
@@ -68,21 +77,27 @@ class Tables:
         if folded:
             old = table.model_copy(update={"segments": folded})
             rows = read_table(self._spark, self._files, name, old).unionByName(rows)
-        self._plan(name, rows, table.model_copy(update={"segments": kept}), level)
+        newest = None if newest is None else max([newest, *(s.newest or newest for s in folded)])
+        self._plan(name, rows, table.model_copy(update={"segments": kept}), level, newest)
 
     def expire(self, name: str, before: int) -> None:
         """Forget the buckets below `before`; their files go once no commit needs them."""
-        table = self._next[name]
+        table = self._next.get(name)
+        if table is None:
+            return
         floor = before if table.floor is None else max(before, table.floor)
-        self._next[name] = table.model_copy(update={"floor": floor})
+        alive = tuple(s for s in table.segments if s.newest is None or s.newest >= floor)
+        self._next[name] = table.model_copy(update={"floor": floor, "segments": alive})
 
-    def _plan(self, name: str, rows: DataFrame, table: Table, level: int) -> None:
+    def _plan(
+        self, name: str, rows: DataFrame, table: Table, level: int, newest: int | None = None
+    ) -> None:
         if name in self._writes:
             raise StateError(f"state table {name} was written twice in batch {self._batch_id}")
-        segment = Segment(batch_id=self._batch_id, level=level)
+        segment = Segment(batch_id=self._batch_id, level=level, newest=newest)
         self._next[name] = table.model_copy(update={"segments": (*table.segments, segment)})
         path = f"{self._files.uri}/{_folder(name, segment)}"
-        self._writes[name] = _Write(rows, path, BUCKET in rows.columns)
+        self._writes[name] = _Write(rows, path, BUCKET in rows.columns and newest is None)
 
     def write(self) -> None:
         """Carry out what was planned, side by side."""
@@ -158,7 +173,7 @@ def _drop_buckets(files: Files, folder: str, floor: int) -> None:
 
 def _save(write: _Write) -> None:
     writer = write.rows.write.mode("overwrite")
-    (writer.partitionBy(BUCKET) if write.bucketed else writer).parquet(write.path)
+    (writer.partitionBy(BUCKET) if write.folders else writer).parquet(write.path)
 
 
 def _folder(name: str, segment: Segment) -> str:

@@ -5,18 +5,23 @@ A stream of one source has the user's columns beside Laxity's (`_source`, `_even
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from laxity.contract import Contract, StageTerms
+from laxity.core.merge import MergeTerms
+from laxity.core.slack import Fixed, SlackRule
 from laxity.durations import Duration, duration_us, show_us
 from laxity.errors import ConfigError
 from laxity.spark.batch import BatchRunner, Plan
 from laxity.spark.checkpoint import Checkpoint
+from laxity.spark.join import Join
+from laxity.spark.merge import Merge
 from laxity.spark.query import Query
 from laxity.spark.sinks import Sink
 from laxity.spark.sources import Source, union
@@ -38,9 +43,8 @@ class Stream:
     def apply(self, fn: Callable[[DataFrame], DataFrame]) -> "Stream":
         """Add any function of a batch's rows; it is tried on an empty batch at once."""
         stage = Apply(fn, position=len(self.stages) + 1)
-        empty = self.rows.sparkSession.createDataFrame([], self.schema)
         try:
-            result = fn(empty)
+            result = fn(self._empty())
         except Exception as error:
             raise ConfigError(
                 f"apply({stage.terms}) fails on the stream's columns "
@@ -51,6 +55,56 @@ class Stream:
                 f"apply({stage.terms}) must give a DataFrame, got {type(result).__name__}"
             )
         return replace(self, stages=(*self.stages, stage), schema=result.schema)
+
+    def join(
+        self,
+        left: str,
+        right: str,
+        *,
+        on: str | Sequence[str],
+        within: Duration,
+        when: str = "true",
+    ) -> "Stream":
+        """Pair the rows of two sources of a merge, in a sliding window.
+
+        `on`: the column or columns, of both sources, that must be equal. `within`: how far apart
+        in event time. `when`: a condition in SQL, like `"bus.delay > 120 AND scats.flow > 40"`.
+        Each pair comes once, with the columns of `on`, a struct for either source, `_event` and
+        `_arrival` of the later row, and `_read`, how the second of them was read.
+        """
+        if not self.stages or not isinstance(self.stages[-1], Merge):
+            raise ConfigError("join takes rows as a merge reads them: call it right after lx.merge")
+        keys = (on,) if isinstance(on, str) else tuple(on)
+        self._check_sides(left, right, keys)
+        names = tuple(source.name for source in self.sources)
+        stage = Join(left, right, keys, duration_us(within, "within"), when, names)
+        try:
+            result = stage.among(self._empty())
+        except AnalysisException as error:
+            raise ConfigError(f"join: when {when!r} does not fit the columns: {error}") from error
+        return replace(self, stages=(*self.stages, stage), schema=result.schema)
+
+    def _check_sides(self, left: str, right: str, keys: Sequence[str]) -> None:
+        names = [source.name for source in self.sources]
+        if left == right or not {left, right} <= set(names):
+            raise ConfigError(
+                f"join pairs two different sources of the merge ({', '.join(names)}); "
+                f"got {left} and {right}"
+            )
+        if not keys:
+            raise ConfigError("join needs at least one column in on=")
+        for key in keys:
+            kinds = [_field(self.schema, side, key) for side in (left, right)]
+            if kinds[0] != kinds[1]:
+                shown = " and ".join(kind.simpleString() for kind in kinds)
+                raise ConfigError(f"join: column {key} has two types, {shown}: cast one")
+            if key in names or key.startswith("_"):
+                raise ConfigError(
+                    f"join: {key} is taken as a name of the result; rename the column"
+                )
+
+    def _empty(self) -> DataFrame:
+        return self.rows.sparkSession.createDataFrame([], self.schema)
 
     def start(
         self,
@@ -116,6 +170,45 @@ def stream(*sources: Source, deadline: Duration | None = None) -> Stream:
     schema = StructType([f for f in rows.schema if f.name not in ("_dead", "_raw")])
     deadline_us = None if deadline is None else duration_us(deadline, "deadline")
     return Stream(tuple(sources), rows, schema, deadline_us=deadline_us)
+
+
+def merge(
+    *sources: Source,
+    slack: SlackRule | Duration | None,
+    hold_at_most: Duration | None = None,
+    deadline: Duration | None = None,
+) -> Stream:
+    """The rows of several sources as one stream in order, none waiting past its slack.
+
+    `slack`: how far the newest event of any source may be ahead of a row that waits for a slower
+    source: a duration, or a rule (`Fixed`, `MaxDelay`, `Tcp`, `Quantile`); None waits for every
+    source, however long. `hold_at_most`: how long a row is held by the clock on the wall, should
+    event time stand still. `deadline`: as for `stream`.
+
+    Released rows carry `_read`: `ready` (in order), `slack` (early, a slower source may still send
+    something before it) or `late` (behind a row released before). Late rows are never dropped.
+    """
+    plain = stream(*sources, deadline=deadline)
+    rule = Fixed(slack) if slack is None or isinstance(slack, Duration) else slack
+    if not hasattr(rule, "next"):
+        raise ConfigError(f"slack must be a duration, a slack rule or None; got {slack!r}")
+    terms = MergeTerms(
+        rule,
+        ties=frozenset(source.name for source in sources if not source.terms.unique_times),
+        hold_at_most_us=None if hold_at_most is None else duration_us(hold_at_most, "hold_at_most"),
+    )
+    stage = Merge(tuple(source.name for source in sources), terms)
+    return replace(plain, stages=(stage,), schema=plain.schema.add("_read", "string"))
+
+
+def _field(schema: StructType, source: str, column: str) -> DataType:
+    """The type of a source's column."""
+    fields = schema[source].dataType
+    assert isinstance(fields, StructType)
+    if column not in fields.names:
+        there = ", ".join(fields.names)
+        raise ConfigError(f"join: source {source} has no column {column}; there are {there}")
+    return fields[column].dataType
 
 
 def _trigger(given: Duration | None) -> tuple[str | None, str]:

@@ -1,0 +1,161 @@
+"""Merge on Spark: rows wait in a state table until the frontier has passed them.
+
+`laxity.core.merge` decides, once a batch and from numbers the intake gathered as it cached the
+rows; here the decision becomes a filter. Late rows are released at once, marked. Held rows stay in
+the table `held`, which is appended to and expired by event time, never rewritten whole.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from laxity.core.ledger import Fates
+from laxity.core.merge import Frontier, Key, MergeMemory, MergeTerms, Read, decide, told
+from laxity.core.report import Decision
+from laxity.core.slack import Seen
+from laxity.durations import show_us
+from laxity.spark.intake import measured
+from laxity.spark.stage import Outcome, Turn
+from laxity.spark.state import BUCKET
+
+HELD = "held"
+FRESH = "_fresh"
+ACCURACY = 10_000  # of lateness quantiles: a rank is off by a ten-thousandth at most
+NEVER_US = -(2**63)
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Releases rows in total order, late ones first, none held past its slack."""
+
+    sources: tuple[str, ...]
+    rule: MergeTerms
+
+    name = "merge"
+
+    @property
+    def terms(self) -> str:
+        """The slack rule and the bound on holding."""
+        hold_us = self.rule.hold_at_most_us
+        held = "" if hold_us is None else f", held {show_us(hold_us)} at most"
+        return f"in order of event, source ({', '.join(self.sources)}), sequence; slack " + (
+            f"{self.rule.rule}{held}; late rows pass, marked"
+        )
+
+    def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
+        """How late the rows are, as far as the slack rule looks."""
+        newest_us = MergeMemory.model_validate(memory).frontier.newest_us
+        grid = self.rule.rule.grid
+        if newest_us is None or not grid:
+            return ()
+        late_us = F.greatest(F.lit(newest_us) - F.unix_micros("_event"), F.lit(0))
+        live_us = F.when(F.col("_dead").isNull(), late_us)
+        if grid == (1.0,):
+            return (F.array(F.max(live_us)).alias("lateness"),)
+        return (F.percentile_approx(live_us, list(grid), ACCURACY).alias("lateness"),)
+
+    def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
+        """Hold what is new, release what the frontier has passed."""
+        before = MergeMemory.model_validate(turn.memory)
+        after = decide(self.rule, before, turn.sources, _seen(turn), turn.now_us)
+        frontier = after.frontier
+        if not turn.intake.live and frontier.frontier_us == before.frontier.frontier_us:
+            return self._nothing_new(rows, after)
+        read = self._read(frontier, before.position)
+        fresh = rows.select("*", read.alias("_read"), F.lit(True).alias(FRESH))
+        waiting = fresh
+        if (held := turn.tables.read(HELD)) is not None:
+            old = held.drop(BUCKET).select("*", read.alias("_read"), F.lit(False).alias(FRESH))
+            waiting = fresh.unionByName(old)
+        counts = measured(waiting, self._counts())
+        if counts["fresh_held"]:
+            event_us, newest_us = F.unix_micros("_event"), frontier.newest_us
+            still = rows.where(read.isNull())
+            turn.tables.append(HELD, still, bucket=event_us, newest=newest_us)
+        if frontier.frontier_us is not None:
+            turn.tables.expire(HELD, frontier.frontier_us + 1)
+        position = before.position if counts["last"] is None else tuple(counts["last"])
+        memory = after.model_copy(update={"position": position, "n_held": counts["held"]})
+        return Outcome(
+            waiting.where(F.col("_read").isNotNull()).drop(FRESH),
+            memory=memory.model_dump(mode="json"),
+            fates=Fates(
+                released=counts["ready"] + counts["slack"] + counts["late"], held=counts["held"]
+            ),
+            decisions=(_decision(frontier),),
+            order=self._order(),
+            numbers=_numbers(frontier, counts),
+        )
+
+    def _nothing_new(self, rows: DataFrame, after: MergeMemory) -> Outcome:
+        """No row came and the frontier stands: nothing to do, and no job to find that out."""
+        none = {"ready": 0, "slack": 0, "late": 0, "held": after.n_held}
+        return Outcome(
+            rows.withColumn("_read", F.lit("")).where("false"),
+            memory=after.model_dump(mode="json"),
+            fates=Fates(held=after.n_held),
+            decisions=(_decision(after.frontier),),
+            order=self._order(),
+            numbers=_numbers(after.frontier, none),
+        )
+
+    def _read(self, frontier: Frontier, position: Key | None) -> Column:
+        """How each row is read; null if it is to wait."""
+        event_us = F.unix_micros("_event")
+        merge_us, frontier_us = frontier.merge_us, frontier.frontier_us
+        read = F.when(event_us <= (NEVER_US if merge_us is None else merge_us), Read.READY)
+        read = read.when(event_us <= (NEVER_US if frontier_us is None else frontier_us), Read.SLACK)
+        if position is None:
+            return read
+        return F.when(self._before(position), Read.LATE).otherwise(read)
+
+    def _before(self, position: Key) -> Column:
+        """Whether a row lies before a place in the total order."""
+        event_us, rank, seq = F.unix_micros("_event"), self._rank(), F.col("_seq")
+        at_us, by, nr = position
+        tie = (rank < by) | ((rank == by) & (seq < nr))
+        return (event_us < at_us) | ((event_us == at_us) & tie)
+
+    def _rank(self) -> Column:
+        """The source's place in the declaration."""
+        rank = F.lit(0)
+        for n, name in enumerate(self.sources[1:], start=1):
+            rank = F.when(F.col("_source") == name, n).otherwise(rank)
+        return rank
+
+    def _order(self) -> tuple[Column, ...]:
+        """Late rows first, then the total order."""
+        late = F.col("_read") != Read.LATE
+        return (late, F.col("_event"), self._rank(), F.col("_seq"))
+
+    def _counts(self) -> list[Column]:
+        """Rows by how they were read, and the last of those in order."""
+        read = F.col("_read")
+        key = F.struct(F.unix_micros("_event"), self._rank().cast("bigint"), F.col("_seq"))
+        marks = [F.count_if(read == mark).alias(mark) for mark in Read]
+        in_order = read.isin(Read.READY, Read.SLACK)
+        return [
+            *marks,
+            F.count_if(read.isNull()).alias("held"),
+            F.count_if(read.isNull() & F.col(FRESH)).alias("fresh_held"),
+            F.max(F.when(in_order, key)).alias("last"),
+        ]
+
+
+def _seen(turn: Turn) -> Seen:
+    late_us = turn.seen.get("lateness") or ()
+    latency_us = None if turn.latency is None else round(turn.latency.max_s * 1e6)
+    return Seen(turn.intake.live, tuple(us for us in late_us if us is not None), latency_us)
+
+
+def _decision(frontier: Frontier) -> Decision:
+    values = frontier.model_dump(exclude={"why"})
+    return Decision(stage="merge", what="frontier", why=told(frontier), values=values)
+
+
+def _numbers(frontier: Frontier, counts: dict[str, Any]) -> Callable[[], dict[str, Any]]:
+    slack_s = None if frontier.slack_us is None else frontier.slack_us / 1e6
+    return lambda: {"slack_s": slack_s} | {name: counts[name] for name in (*Read, "held")}
