@@ -88,14 +88,13 @@ class Join:
 
         `before_us` is the newest time read before: where the window stood when late rows came.
         """
-        lefts, rights = [(new, (BOTH_NEW, LEFT_NEW))], [(new, (BOTH_NEW, RIGHT_NEW))]
+        lefts: _Parts = [(new, (BOTH_NEW, LEFT_NEW))]
+        rights: _Parts = [(new, (BOTH_NEW, RIGHT_NEW))]
         if old is not None:
             lefts.append((old, (RIGHT_NEW,)))
             rights.append((old, (LEFT_NEW,)))
-        left, right = (
-            self._side(self.left, "_left", lefts),
-            self._side(self.right, "_right", rights),
-        )
+        left = self._side(self.left, "_left", lefts)
+        right = self._side(self.right, "_right", rights)
         near = [F.col("_stretch") + step for step in (-1, 0, 1)]
         left = left.withColumn("_stretch", F.explode(F.array(*near)))
         both = left.join(right, [*self.on, "_turn", "_stretch"])
