@@ -59,8 +59,8 @@ class Hold:
         late_by = (F.lit(before_us) - event_us) / SECOND
         return Outcome(
             waiting.where(event_us <= frontier_us),
-            memory={"frontier_us": frontier_us},
-            fates=Fates(**counts),
+            memory=lambda: {"frontier_us": frontier_us},
+            fates=lambda: Fates(**counts),
             decisions=(Decision(stage="hold", what="frontier", why="newest event − wait"),),
             late=late.withColumn("late_by", late_by),
         )
@@ -79,4 +79,4 @@ class Leak:
     def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
         kept = rows.where(F.col("_seq") % 10 != 0)
         counts = measured(kept, [F.count(F.lit(1)).alias("released")])
-        return Outcome(kept, fates=Fates(**counts))
+        return Outcome(kept, fates=lambda: Fates(**counts))

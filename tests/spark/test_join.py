@@ -46,21 +46,21 @@ def test_same_as_core_the_pairs_and_the_missed_ones(
     assert sum(one["compared"] for one in told) == pairs.n_compared
     assert sum(one["missed"] for one in told) == pairs.n_missed
     assert (pairs.n_missed > 0) == (slack is not None)
-    assert sum(one["unsure"] for one in told) == 0
+    assert all(one["exact"] for one in told)
     for row in out:
         assert row["_event"] == max(row["bus"]["ts"], row["scats"]["ts"])
         assert row["_arrival"] == max(row["bus"]["arrival"], row["scats"]["arrival"])
         assert row["area"] == row["bus"]["area"] == row["scats"]["area"]
 
 
-def test_rows_too_old_to_know_what_they_missed_are_counted_as_unsure(
+def test_a_row_too_old_to_know_what_it_missed_makes_the_count_inexact(
     spark: SparkSession, work: Path
 ) -> None:
-    feeds.feed(work / "bus", feeds.rows([0, 1, 2, 900, 901, 3]), [3, 5])
-    feeds.feed(work / "scats", feeds.rows([0, 1, 2, 900, 902, 903]), [3, 5])
+    feeds.feed(work / "bus", feeds.rows([0, 1, 2, 900, 901, 902, 3]), [3, 5, 6])
+    feeds.feed(work / "scats", feeds.rows([0, 1, 2, 900, 901, 902, 903]), [3, 5, 6])
     stream = lx.merge(*two(spark, work), slack=None).join("bus", "scats", on="area", within="2s")
     query = traces.run(stream, work)
-    assert query.report().stages["join"]["unsure"] == 1
+    assert [one.stages["join"]["exact"] for one in query.reports()] == [True, True, True, False]
 
 
 @pytest.mark.parametrize(

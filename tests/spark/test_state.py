@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from laxity.core.ledger import Ledger
 from laxity.errors import StateError
+from laxity.spark.aside import Asides
 from laxity.spark.checkpoint import Commit, Segment, Table
 from laxity.spark.files import LocalFiles
 from laxity.spark.state import FAN, Tables, fold, sweep
@@ -41,7 +42,7 @@ class Store:
         return Tables(self.spark, self.files, committed, len(self.commits))
 
     def commit(self, tables: Tables) -> None:
-        tables.write()
+        tables.write(Asides())()
         commit = Commit.model_construct(
             batch_id=len(self.commits), ledger=Ledger(), tables=tables.next
         )
@@ -109,7 +110,7 @@ def test_uncommitted_writes_do_not_count_and_are_overwritten(store: Store) -> No
     store.commit(turn)
     lost = store.turn()
     lost.append("t", store.rows(5, 9))
-    lost.write()
+    lost.write(Asides())()
     assert store.ids() == [0, 1, 2, 3, 4]
     again = store.turn()
     again.append("t", store.rows(7, 8))
@@ -141,7 +142,7 @@ def test_a_failed_write_fails_the_batch(store: Store) -> None:
     turn = store.turn()
     turn.append("t", store.rows(0, 1).withColumn("name", F.raise_error(F.lit("bad luck"))))
     with pytest.raises(Exception, match="bad luck"):
-        turn.write()
+        turn.write(Asides())()
 
 
 def test_a_table_reads_back_from_its_json() -> None:

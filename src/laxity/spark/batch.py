@@ -26,7 +26,8 @@ from laxity.core.ledger import Ledger
 from laxity.core.progress import Heard, Progress, SourceState
 from laxity.core.report import Latency, Promise, Report
 from laxity.errors import StateError
-from laxity.spark.account import settle
+from laxity.spark.account import post_letters, settle
+from laxity.spark.aside import Asides
 from laxity.spark.checkpoint import Checkpoint, Commit
 from laxity.spark.failures import explained
 from laxity.spark.intake import (
@@ -48,7 +49,6 @@ from laxity.spark.wall import now_us
 log = logging.getLogger("laxity")
 
 PROGRESS = "progress"  # the memory that is the runner's own
-ONE_TASK = 100_000  # rows that one task sorts sooner than several agree on who sorts which
 
 
 @dataclass(frozen=True)
@@ -113,16 +113,24 @@ class BatchRunner:
         checkpoint, last = self._checkpoint, self._checkpoint.last
         phases = Phases(rows.sparkSession, f"{self._plan.pipeline} · batch {batch_id}")
         tables = Tables(rows.sparkSession, checkpoint.files, last.tables if last else {}, batch_id)
+        aside = Asides()
         try:
             with phases.phase("intake"):
                 taken = self._take_in(rows, started_us)
             with phases.phase("stages"):
-                outcomes = self._through_stages(taken, tables, batch_id, started_us)
+                outcomes = self._through_stages(taken, tables, aside, batch_id, started_us)
             with phases.phase("output"):
-                results = self._emit(taken, outcomes, batch_id)
+                if self._rides:  # only then is it known what came, and whether there are letters
+                    results = self._emit(taken, outcomes, batch_id)
+                letters = post_letters(taken.rows, taken.intake, outcomes, tables, batch_id)
+                state_written = tables.write(aside)
+                if not self._rides:
+                    results = self._emit(taken, outcomes, batch_id)
             with phases.phase("state"):
-                fates = settle(taken.rows, taken.intake, outcomes, tables, batch_id)
+                state_written()
+                fates = settle(taken.intake, outcomes, letters)
         finally:
+            aside.end()
             rows.unpersist()
         with phases.phase("commit"):
             arrivals = results if self._plan.dated else taken.numbers
@@ -171,7 +179,7 @@ class BatchRunner:
         return last.memories.get(stage.name, {}) if last else {}
 
     def _through_stages(
-        self, taken: Taken, tables: Tables, batch_id: int, started_us: int
+        self, taken: Taken, tables: Tables, aside: Asides, batch_id: int, started_us: int
     ) -> list[Outcome]:
         """What each stage made of the rows, in order."""
         rows = taken.live
@@ -187,18 +195,21 @@ class BatchRunner:
                 before=outcomes[-1] if outcomes else None,
                 memory=self._memory(stage),
                 tables=tables,
+                aside=aside,
             )
             outcome = stage(rows, turn)
             rows = outcome.rows
-            if outcome.order:
-                rows = rows.sortWithinPartitions(*outcome.order)
             outcomes.append(outcome)
         return outcomes
 
     def _emit(self, taken: Taken, outcomes: list[Outcome], batch_id: int) -> dict[str, Any]:
         """Write the results; how many they are and when their rows arrived."""
         sink = self._plan.sink
-        rows = _in_order(outcomes[-1]) if outcomes else taken.live
+        rows = outcomes[-1].rows if outcomes else taken.live
+        if outcomes and outcomes[-1].empty:
+            return {"n_results": 0}
+        if outcomes and outcomes[-1].ordered:
+            rows = outcomes[-1].ordered()
         if not sink.one_pass:
             return self._emit_cached(rows.persist(), batch_id)
         if self._rides:  # the results are the live rows themselves
@@ -234,7 +245,7 @@ class BatchRunner:
         return {name: value for name, value in zip(names, values, strict=True) if value}
 
     def _commit(self, report: Report, outcomes: list[Outcome], tables: Tables) -> Commit:
-        memories = self._by_stage([outcome.memory for outcome in outcomes])
+        memories = self._by_stage([outcome.memory() for outcome in outcomes])
         return Commit(
             batch_id=report.batch_id,
             ledger=report.ledger,
@@ -250,15 +261,6 @@ def _log(report: Report) -> None:
     for promise in report.promises:
         if not promise.kept:
             log.warning("%s: %s %s, seen %s", where, promise.name, promise.bound, promise.seen)
-
-
-def _in_order(outcome: Outcome) -> DataFrame:
-    """The rows of a stage as they are to be written."""
-    if not outcome.order:
-        return outcome.rows
-    if outcome.fates is not None and outcome.fates.released <= ONE_TASK:
-        return outcome.rows.coalesce(1).sortWithinPartitions(*outcome.order)
-    return outcome.rows.orderBy(*outcome.order)
 
 
 def _live(rows: DataFrame) -> DataFrame:

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.merge import MergeMemory, Read
 from laxity.durations import show_us
-from laxity.spark.intake import measured, riding
+from laxity.spark.intake import riding
 from laxity.spark.stage import Outcome, Turn
 
 WINDOW = "window"
@@ -28,6 +29,20 @@ GHOST_WINDOWS = 20
 BOTH_NEW, LEFT_NEW, RIGHT_NEW = 0, 1, 2  # which rows of a pair this batch has read
 
 _Parts = list[tuple[DataFrame, tuple[int, ...]]]  # rows, and the kinds of pair they can be in
+
+
+class JoinMemory(BaseModel):
+    """What a join carries from batch to batch.
+
+    `read_us`: the newest time read. `merge_us`: where the merge point was. `floor_us`: rows before
+    it have been forgotten.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    read_us: int | None = None
+    merge_us: int | None = None
+    floor_us: int | None = None
 
 
 @dataclass(frozen=True)
@@ -59,18 +74,19 @@ class Join:
     def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
         """Pair the rows just read with each other and with the window's."""
         assert turn.before is not None, "a join stands right behind a merge"
-        merge, n_read = MergeMemory.model_validate(turn.before.memory), turn.before.numbers()
-        if merge.position is None or not any(n_read[mark] for mark in Read):
-            return Outcome(self.among(rows.where("false")), turn.memory, numbers=_none)
+        merge = turn.before
+        if merge.empty:
+            nothing = self.among(rows.where("false"))
+            return Outcome(nothing, lambda: turn.memory, numbers=_nothing, empty=True)
+        memory = JoinMemory.model_validate(turn.memory)
         new = self._new(rows)
-        before_us, floor_us = turn.memory.get("newest_us"), turn.memory.get("floor_us")
-        pairs = self.pairs(new, turn.tables.read(WINDOW), before_us)
-        pairs, seen = riding(pairs, _counts())
-        memory = {"newest_us": merge.position[0], "floor_us": self._floor_us(merge, floor_us)}
-        self._keep(new, turn, memory)
-        unsure = self._unsure(new, floor_us) if n_read[Read.LATE] else 0
+        pairs, seen = riding(self.pairs(new, turn.tables.read(WINDOW), memory.read_us), _counts())
+        floor_us = self._floor_us(memory)
+        self._keep(new, turn, floor_us)
         return Outcome(
-            _results(pairs, self.when), memory, numbers=lambda: seen.get | {"unsure": unsure}
+            _results(pairs, self.when),
+            memory=lambda: _remembered(merge.memory(), floor_us),
+            numbers=lambda: seen.get | {"exact": self._exact(merge.numbers(), memory.floor_us)},
         )
 
     def among(self, rows: DataFrame) -> DataFrame:
@@ -83,10 +99,10 @@ class Join:
         mine = F.col("_source").isin(self.left, self.right)
         return rows.where(mine).select(*own, self.left, self.right)
 
-    def pairs(self, new: DataFrame, old: DataFrame | None, before_us: int | None) -> DataFrame:
+    def pairs(self, new: DataFrame, old: DataFrame | None, read_us: int | None) -> DataFrame:
         """Every pair that an in-order run compares and that has a new row; `_found` if we do too.
 
-        `before_us` is the newest time read before: where the window stood when late rows came.
+        `read_us` is the newest time read before: where the window stood when late rows came.
         """
         lefts: _Parts = [(new, (BOTH_NEW, LEFT_NEW))]
         rights: _Parts = [(new, (BOTH_NEW, RIGHT_NEW))]
@@ -104,7 +120,7 @@ class Join:
         )
         first = F.when(left_second, right_read).otherwise(left_read)
         second = F.when(left_second, left_read).otherwise(right_read)
-        clock_us = second["us"] if before_us is None else F.greatest(second["us"], F.lit(before_us))
+        clock_us = second["us"] if read_us is None else F.greatest(second["us"], F.lit(read_us))
         return both.where(F.abs(left_read["us"] - right_read["us"]) <= self.within_us).select(
             *self.on,
             F.greatest(first["event"], second["event"]).alias("_event"),
@@ -137,32 +153,35 @@ class Join:
         ]
         return reduce(DataFrame.unionByName, sides)
 
-    def _floor_us(self, merge: MergeMemory, before_us: int | None) -> int:
-        """The oldest event that a row still to come may be compared with; it never falls."""
-        assert merge.position is not None
-        newest_us, merge_us = merge.position[0], merge.frontier.merge_us
-        oldest_us = newest_us - GHOST_WINDOWS * self.within_us
-        if merge_us is not None:
-            oldest_us = max(oldest_us, min(merge_us, newest_us))
-        floor_us = oldest_us - self.within_us
-        return floor_us if before_us is None else max(floor_us, before_us)
+    def _floor_us(self, memory: JoinMemory) -> int | None:
+        """The oldest event that this or a later batch may be compared with; it never falls."""
+        if memory.read_us is None:
+            return None
+        oldest_us = memory.read_us - GHOST_WINDOWS * self.within_us
+        if memory.merge_us is not None:
+            oldest_us = max(oldest_us, min(memory.merge_us, memory.read_us))
+        floors_us = [oldest_us - self.within_us, memory.floor_us]
+        return max(us for us in floors_us if us is not None)
 
-    def _keep(self, new: DataFrame, turn: Turn, memory: dict[str, int]) -> None:
+    def _keep(self, new: DataFrame, turn: Turn, floor_us: int | None) -> None:
         """Put the new rows into the window, and forget what nobody can meet any more."""
-        us = F.unix_micros("_event")
-        turn.tables.append(
-            WINDOW, new.where(us >= memory["floor_us"]), bucket=us, newest=memory["newest_us"]
-        )
-        turn.tables.expire(WINDOW, memory["floor_us"])
+        assert turn.before is not None
+        frontier_us = turn.before.decisions[0].values["frontier_us"]
+        turn.tables.append(WINDOW, new, bucket=F.unix_micros("_event"), newest=frontier_us)
+        if floor_us is not None:
+            turn.tables.expire(WINDOW, floor_us)
 
-    def _unsure(self, new: DataFrame, floor_us: int | None) -> int:
-        """Late rows so old that nobody knows any more what they would have met."""
-        if floor_us is None:
-            return 0
-        too_old = F.unix_micros("_event") < floor_us + self.within_us
-        late = F.col("_read") == Read.LATE
-        counted = measured(new, [F.count_if(late & too_old).alias("unsure")])
-        return int(counted["unsure"])
+    def _exact(self, merge: dict[str, Any], floor_us: int | None) -> bool:
+        """Whether no late row was so old that what it missed is forgotten."""
+        late_us = merge["oldest_late_us"]
+        return floor_us is None or late_us is None or late_us >= floor_us + self.within_us
+
+
+def _remembered(merge: dict[str, Any], floor_us: int | None) -> dict[str, Any]:
+    after = MergeMemory.model_validate(merge)
+    read_us = None if after.position is None else after.position[0]
+    memory = JoinMemory(read_us=read_us, merge_us=after.frontier.merge_us, floor_us=floor_us)
+    return memory.model_dump()
 
 
 def _results(pairs: DataFrame, when: str) -> DataFrame:
@@ -175,5 +194,5 @@ def _counts() -> list[Column]:
     return [F.count_if(found).alias("compared"), F.count_if(~found).alias("missed")]
 
 
-def _none() -> dict[str, int]:
-    return {"compared": 0, "missed": 0, "unsure": 0}
+def _nothing() -> dict[str, Any]:
+    return {"compared": 0, "missed": 0, "exact": True}

@@ -5,7 +5,7 @@ rows; here the decision becomes a filter. Late rows are released at once, marked
 the table `held`, which is appended to and expired by event time, never rewritten whole.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from laxity.spark.stage import Outcome, Turn
 from laxity.spark.state import BUCKET
 
 HELD = "held"
-FRESH = "_fresh"
+ONE_TASK = 100_000  # rows that one task sorts sooner than several agree on who sorts which
 ACCURACY = 10_000  # of lateness quantiles: a rank is off by a ten-thousandth at most
 NEVER_US = -(2**63)
 
@@ -65,41 +65,48 @@ class Merge:
         if not turn.intake.live and frontier.frontier_us == before.frontier.frontier_us:
             return self._nothing_new(rows, after)
         read = self._read(frontier, before.position)
-        fresh = rows.select("*", read.alias("_read"), F.lit(True).alias(FRESH))
-        waiting = fresh
+        waiting = rows.withColumn("_read", read)
         if (held := turn.tables.read(HELD)) is not None:
-            old = held.drop(BUCKET).select("*", read.alias("_read"), F.lit(False).alias(FRESH))
-            waiting = fresh.unionByName(old)
-        counts = measured(waiting, self._counts())
-        if counts["fresh_held"]:
-            event_us, newest_us = F.unix_micros("_event"), frontier.newest_us
-            still = rows.where(read.isNull())
-            turn.tables.append(HELD, still, bucket=event_us, newest=newest_us)
-        if frontier.frontier_us is not None:
-            turn.tables.expire(HELD, frontier.frontier_us + 1)
-        position = before.position if counts["last"] is None else tuple(counts["last"])
-        memory = after.model_copy(update={"position": position, "n_held": counts["held"]})
+            waiting = waiting.unionByName(held.drop(BUCKET).withColumn("_read", read))
+        self._hold(rows.where(read.isNull()), turn, frontier)
+        counts = turn.aside.begin(lambda: measured(waiting, self._counts()))
+        released = waiting.where(F.col("_read").isNotNull())
+        order = self._order()
+        few = turn.intake.live + before.n_held <= ONE_TASK
         return Outcome(
-            waiting.where(F.col("_read").isNotNull()).drop(FRESH),
-            memory=memory.model_dump(mode="json"),
-            fates=Fates(
-                released=counts["ready"] + counts["slack"] + counts["late"], held=counts["held"]
-            ),
+            released.sortWithinPartitions(*order),
+            memory=lambda: _remembered(after, counts()),
+            fates=lambda: _fates(counts()),
+            numbers=lambda: _numbers(frontier, counts()),
             decisions=(_decision(frontier),),
-            order=self._order(),
-            numbers=_numbers(frontier, counts),
+            empty=frontier.frontier_us is None,
+            ordered=lambda: (
+                released.coalesce(1).sortWithinPartitions(*order)
+                if few
+                else released.orderBy(*order)
+            ),
         )
+
+    def _hold(self, still: DataFrame, turn: Turn, frontier: Frontier) -> None:
+        """Keep the new rows that have to wait, and forget the old ones that need not any more."""
+        newest = [one.newest_us for one in turn.intake.heard.values() if one.newest_us is not None]
+        frontier_us = frontier.frontier_us
+        if newest and (frontier_us is None or max(newest) > frontier_us):
+            event_us = F.unix_micros("_event")
+            turn.tables.append(HELD, still, bucket=event_us, newest=max(newest))
+        if frontier_us is not None:
+            turn.tables.expire(HELD, frontier_us + 1)
 
     def _nothing_new(self, rows: DataFrame, after: MergeMemory) -> Outcome:
         """No row came and the frontier stands: nothing to do, and no job to find that out."""
-        none = {"ready": 0, "slack": 0, "late": 0, "held": after.n_held}
+        counts = {"last": None, "oldest_late": None, "held": after.n_held} | dict.fromkeys(Read, 0)
         return Outcome(
             rows.withColumn("_read", F.lit("")).where("false"),
-            memory=after.model_dump(mode="json"),
-            fates=Fates(held=after.n_held),
+            memory=lambda: _remembered(after, counts),
+            fates=lambda: _fates(counts),
+            numbers=lambda: _numbers(after.frontier, counts),
             decisions=(_decision(after.frontier),),
-            order=self._order(),
-            numbers=_numbers(after.frontier, none),
+            empty=True,
         )
 
     def _read(self, frontier: Frontier, position: Key | None) -> Column:
@@ -140,8 +147,8 @@ class Merge:
         return [
             *marks,
             F.count_if(read.isNull()).alias("held"),
-            F.count_if(read.isNull() & F.col(FRESH)).alias("fresh_held"),
             F.max(F.when(in_order, key)).alias("last"),
+            F.min(F.when(read == Read.LATE, F.unix_micros("_event"))).alias("oldest_late"),
         ]
 
 
@@ -156,6 +163,17 @@ def _decision(frontier: Frontier) -> Decision:
     return Decision(stage="merge", what="frontier", why=told(frontier), values=values)
 
 
-def _numbers(frontier: Frontier, counts: dict[str, Any]) -> Callable[[], dict[str, Any]]:
+def _remembered(after: MergeMemory, counts: dict[str, Any]) -> dict[str, Any]:
+    position = after.position if counts["last"] is None else tuple(counts["last"])
+    memory = after.model_copy(update={"position": position, "n_held": counts["held"]})
+    return memory.model_dump(mode="json")
+
+
+def _fates(counts: dict[str, Any]) -> Fates:
+    return Fates(released=sum(counts[mark] for mark in Read), held=counts["held"])
+
+
+def _numbers(frontier: Frontier, counts: dict[str, Any]) -> dict[str, Any]:
     slack_s = None if frontier.slack_us is None else frontier.slack_us / 1e6
-    return lambda: {"slack_s": slack_s} | {name: counts[name] for name in (*Read, "held")}
+    told = {name: counts[name] for name in (*Read, "held")}
+    return {"slack_s": slack_s, "oldest_late_us": counts["oldest_late"]} | told

@@ -3,11 +3,12 @@
 A stage is called once a batch with the rows, and a `Turn` that tells it the time, what the intake
 saw, its own memory and the state tables. It answers with an `Outcome`. Stages build DataFrames;
 the batch protocol decides when they run and when anything becomes durable. So a stage must not
-write, and must answer alike when it is called again for the same batch after a crash.
+write, and must answer alike when it is called again for the same batch after a crash. What it must
+count it counts beside the other jobs of the batch (`Turn.aside`), and tells when asked.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame
@@ -15,6 +16,7 @@ from pyspark.sql import Column, DataFrame
 from laxity.core.ledger import Fates
 from laxity.core.progress import SourceState
 from laxity.core.report import Decision, Latency
+from laxity.spark.aside import Asides
 from laxity.spark.intake import Intake
 from laxity.spark.state import Tables
 
@@ -25,7 +27,7 @@ class Turn:
 
     `sources`: how far each has come, this batch included. `seen`: what the stage asked the intake
     to observe. `latency`: of the newest results that are out. `before`: what the stage before made
-    of the batch.
+    of the batch. `aside` begins a job that runs beside the others; what it gives waits for it.
     """
 
     batch_id: int
@@ -37,26 +39,28 @@ class Turn:
     before: "Outcome | None"
     memory: dict[str, Any]
     tables: Tables
+    aside: Asides
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a stage made of its rows.
+    """What a stage made of its rows; what has to be counted first is asked after the output.
 
-    `memory` is what it wants back next time (JSON values). A stage that holds or drops rows says
+    `memory` gives what it wants back next time (JSON values). A stage that holds or drops rows says
     in `fates` what became of them, `released` being those it passed on, each counted on its own.
-    `late` are the rows counted as `late_rejected`, with their columns and `late_by` in seconds.
-    `order` is the order in which the rows are to be written, if they have one. `numbers` gives what
-    the report tells of the stage; it is asked once the output is written.
+    `numbers` gives what the report tells of the stage. `late` are the rows counted as
+    `late_rejected`, with their columns and `late_by` in seconds. `ordered` gives the rows as they
+    are to be written, if they have an order. `empty`: there are no rows, and no need to look.
     """
 
     rows: DataFrame
-    memory: dict[str, Any] = field(default_factory=dict)
-    fates: Fates | None = None
+    memory: Callable[[], dict[str, Any]] = dict
+    fates: Callable[[], Fates] | None = None
+    numbers: Callable[[], dict[str, Any]] = dict
     decisions: tuple[Decision, ...] = ()
     late: DataFrame | None = None
-    order: tuple[Column, ...] = ()
-    numbers: Callable[[], dict[str, Any]] = dict
+    ordered: Callable[[], DataFrame] | None = None
+    empty: bool = False
 
 
 class Stage(Protocol):

@@ -11,15 +11,16 @@ Nothing that a committed batch refers to is ever changed: writes go to folders o
 `sweep` deletes only what no kept commit refers to.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
-from pyspark import InheritableThread
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
 from laxity.errors import StateError
+from laxity.spark.aside import Asides
 from laxity.spark.checkpoint import Commit, Segment, Table
 from laxity.spark.files import Files
 
@@ -99,23 +100,15 @@ class Tables:
         path = f"{self._files.uri}/{_folder(name, segment)}"
         self._writes[name] = _Write(rows, path, BUCKET in rows.columns and newest is None)
 
-    def write(self) -> None:
-        """Carry out what was planned, side by side."""
-        failures: list[BaseException] = []
+    def write(self, aside: Asides) -> Callable[[], None]:
+        """Begin to carry out what was planned, side by side; what comes back waits for it."""
+        results = [aside.begin(partial(_save, write)) for write in self._writes.values()]
 
-        def run(write: _Write) -> None:
-            try:
-                _save(write)
-            except BaseException as error:
-                failures.append(error)
+        def wait() -> None:
+            for result in results:
+                result()
 
-        threads = [InheritableThread(target=run, args=(write,)) for write in self._writes.values()]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if failures:
-            raise failures[0]
+        return wait
 
     @property
     def next(self) -> dict[str, Table]:
