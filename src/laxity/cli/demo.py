@@ -4,7 +4,7 @@ import json
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -12,34 +12,45 @@ from rich.live import Live
 
 import laxity as lx
 from laxity.cli.show import fates_table, watch
+from laxity.core.merge import Read
 from laxity.core.report import Report
+from laxity.core.slack import parse_slack
 from laxity.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 SHOWN = 8  # batches on screen
 DEADLINE = "15s"
+JAMMED = "bus.delay_s > 120 AND scats.flow > 40"
 FIRST_BATCH_S = 60  # how long to wait for it
 
 
 def demo(
+    which: Literal["traffic"] = "traffic",
     *,
     seconds: int = 60,
+    slack: str = "quantile",
     seed: int = 7,
     out: Path = Path("laxity-demo"),
     no_web: Annotated[bool, Parameter(negative="")] = False,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
-    """Count late and bursty traffic reports by area, live, and account for every row.
+    """Find jams where late buses and heavy traffic meet, live, and account for every row.
 
-    Two sources, buses and road sensors, deliver 500 reports a second each; the buses' come late in
-    bursts. Results and a report file are left in the output folder.
+    Two sources, 911 buses and 3,504 road sensors, deliver 500 reports a second each; the buses'
+    come late in bursts. They are merged in order and joined by area within 5 s. Results and a
+    report file are left in the output folder.
 
     Parameters
     ----------
+    which
+        The application to run.
     seconds
         How long the pipeline runs.
+    slack
+        How long the merge waits for the slower source: a duration like 2s, or one of none,
+        max-delay, tcp, quantile.
     seed
         The same seed gives the same reports.
     out
@@ -51,12 +62,15 @@ def demo(
     """
     if seconds < 1:
         raise ConfigError(f"--seconds must be at least 1, got {seconds}")
+    parse_slack(slack)
     folder = _new_folder(out)
     console = Console(stderr=True)
     with console.status("starting Spark"), tempfile.TemporaryDirectory() as spare:
         spark = lx.session("laxity demo")
-        pipeline(spark, Path(spare), 1, seed, "flood").await_termination()
-    query = pipeline(spark, folder, seconds + FIRST_BATCH_S, seed, "live")
+        warm_up = traffic(spark, Path(spare), seconds=1, seed=seed, slack=slack, pace="flood")
+        warm_up.await_termination()
+    lasts = seconds + FIRST_BATCH_S
+    query = traffic(spark, folder, seconds=lasts, seed=seed, slack=slack, pace="live")
     _follow(query, seconds, console)
     query.stop()
     reports = query.reports()
@@ -69,19 +83,10 @@ def demo(
     return 0 if summary["kept"] else 1
 
 
-def pipeline(spark: "SparkSession", folder: Path, seconds: int, seed: int, pace: str) -> lx.Query:
-    """Count the reports of buses and sensors by area and window."""
-    from pyspark.sql import functions as F
-
-    def by_area(rows: "DataFrame") -> "DataFrame":
-        area = F.coalesce("bus.area", "scats.area").alias("area")
-        window = F.window("_event", "5 seconds").alias("window")
-        return rows.groupBy(area, window).agg(
-            F.count("bus").alias("buses"),
-            F.count("scats").alias("sensors"),
-            F.max("_arrival").alias("_arrival"),
-        )
-
+def traffic(
+    spark: "SparkSession", folder: Path, *, seconds: int, seed: int, slack: str, pace: str
+) -> lx.Query:
+    """Congestion: a bus runs late where a sensor counts heavy traffic, within 5 s."""
     sources = []
     for name in ("bus", "scats"):
         trace = spark.readStream.format("laxity.trace").options(
@@ -92,8 +97,8 @@ def pipeline(spark: "SparkSession", folder: Path, seconds: int, seed: int, pace:
             lx.source(name, rows, event_time="event", arrival="arrival", idle_after="5s")
         )
     return (
-        lx.stream(*sources, deadline=DEADLINE)
-        .apply(by_area)
+        lx.merge(*sources, slack=parse_slack(slack), hold_at_most=DEADLINE, deadline=DEADLINE)
+        .join("bus", "scats", on="area", within="5s", when=JAMMED)
         .start(
             "traffic" if pace == "live" else "warm-up",
             sink=lx.parquet(str(folder / "results")),
@@ -124,6 +129,8 @@ def summarise(reports: list[Report], folder: Path) -> dict[str, Any]:
         "batches": len(reports),
         "rows": reports[-1].ledger.model_dump() if reports else {},
         "results": sum(report.n_results for report in reports),
+        "reads": {mark: _total(reports, "merge", mark) for mark in Read},
+        "pairs": {name: _total(reports, "join", name) for name in ("compared", "missed")},
         "latency": {
             "p50_s": sorted(one.p50_s for one in measured)[len(measured) // 2],
             "p99_s": max(one.p99_s for one in measured),
@@ -138,12 +145,21 @@ def summarise(reports: list[Report], folder: Path) -> dict[str, Any]:
     }
 
 
+def _total(reports: list[Report], stage: str, number: str) -> int:
+    return sum(report.stages[stage][number] for report in reports)
+
+
 def _print(summary: dict[str, Any], reports: list[Report]) -> None:
     console = Console()
     if not reports:
         console.print("no batch was finished in that time; try more --seconds")
         return
     console.print(fates_table(reports[-1].ledger, "rows by fate"))
+    reads, pairs = summary["reads"], summary["pairs"]
+    console.print(
+        f"read: {reads['ready']:,} in order, {reads['slack']:,} early, {reads['late']:,} late; "
+        f"pairs compared {pairs['compared']:,}, missed {pairs['missed']:,}"
+    )
     if latency := summary["latency"]:
         console.print(
             f"latency: median {latency['p50_s']:.2f} s, p99 of the worst batch "
@@ -152,7 +168,7 @@ def _print(summary: dict[str, Any], reports: list[Report]) -> None:
     broken = summary["batches_over_deadline"]
     verdict = "[red]broken[/] in {broken}" if broken else "[green]kept[/] in all"
     console.print(f"deadline {DEADLINE}: {verdict.format(broken=broken)} of {len(reports)} batches")
-    console.print(f"{summary['results']:,} results and report.json in {summary['folder']}")
+    console.print(f"{summary['results']:,} jams and report.json in {summary['folder']}")
 
 
 def _new_folder(out: Path) -> Path:

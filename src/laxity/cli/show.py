@@ -1,6 +1,7 @@
 """How reports look in a terminal."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -23,7 +24,15 @@ def fates_table(fates: Fates, title: str) -> Table:
 def batches_table(reports: Sequence[Report]) -> Table:
     """The given batches, one a line."""
     table = Table()
-    for name in ("batch", "rows in", "results", "held", "p50 s", "p99 s", "took s", "promises"):
+    merged = any("merge" in report.stages for report in reports)
+    names = [
+        "batch",
+        "rows in",
+        "results",
+        "held",
+        *(["slack s", "early", "late"] if merged else []),
+    ]
+    for name in (*names, "p50 s", "p99 s", "took s", "promises"):
         table.add_column(name, justify="right")
     table.add_column("idle")
     for report in reports:
@@ -33,6 +42,7 @@ def batches_table(reports: Sequence[Report]) -> Table:
             f"{report.rows.rows_in:,}",
             f"{report.n_results:,}",
             f"{report.ledger.held:,}",
+            *(_merge_cells(report.stages.get("merge", {})) if merged else ()),
             f"{latency.p50_s:.2f}" if latency else "–",
             f"{latency.p99_s:.2f}" if latency else "–",
             f"{report.duration_s:.2f}",
@@ -40,6 +50,12 @@ def batches_table(reports: Sequence[Report]) -> Table:
             ", ".join(report.idle),
         )
     return table
+
+
+def _merge_cells(told: dict[str, Any]) -> tuple[str, str, str]:
+    slack_s = told.get("slack_s")
+    slack = "–" if slack_s is None else f"{slack_s:.2f}"
+    return slack, f"{told.get('slack', 0):,}", f"{told.get('late', 0):,}"
 
 
 def promises_text(report: Report) -> Text:

@@ -8,6 +8,7 @@ JSON values. `Fixed`, `MaxDelay` and `Tcp` are those the seed compares with (Sla
 A row's *lateness* is how far it lies behind the newest event of all sources before its batch came.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, Protocol
@@ -171,3 +172,25 @@ class Quantile:
 
     def __str__(self) -> str:
         return f"the {self.q:.4g} quantile of lateness, {self.at_least} to {self.at_most}"
+
+
+def parse_slack(text: str) -> SlackRule:
+    """The rule a word or a duration stands for.
+
+    >>> str(parse_slack("2s")), str(parse_slack("none")), parse_slack("quantile")
+    ('2s', 'until every source is past', Quantile(q=0.95, at_least='50ms', at_most='7d'))
+    """
+    rules: dict[str, Callable[[], SlackRule]] = {
+        "none": lambda: Fixed(None),
+        "max-delay": MaxDelay,
+        "tcp": Tcp,
+        "quantile": Quantile,
+    }
+    if text in rules:
+        return rules[text]()
+    try:
+        return Fixed(text)
+    except ConfigError as error:
+        raise ConfigError(
+            f'slack must be a duration like "2s" or one of {", ".join(rules)}; got {text!r}'
+        ) from error
