@@ -10,7 +10,7 @@ from importlib import import_module
 from rich.console import Console
 from rich.table import Table
 
-NAMES = ("passthrough", "replay", "state")
+NAMES = ("merge", "passthrough", "replay", "state")
 
 
 def main(names: list[str]) -> int:
