@@ -228,23 +228,25 @@ def plot(result: Result, canvas: "Figure") -> None:
     first = where(result.rows, threshold_s=result.rows[0]["threshold_s"])
     for source in ("bus", "scats"):
         axes[0].plot(column(first, "from_s"), column(first, f"{source}_lag_s"), label=source)
+    axes[0].legend(loc="upper center", ncols=2)
     _panel(axes[0], "Fig. 1: how far the sources lag", "lag of arriving rows (s)")
     for key in _totals(result.rows, "events"):
         rows = where(result.rows, threshold_s=key)
         style = {"label": _name(key), "linestyle": "--" if key is None else "-"}
         for panel, name in enumerate(("latency_s", "events_so_far", "out_of_order"), start=1):
             axes[panel].plot(column(rows, "from_s"), column(rows, name), **style)
-    _panel(axes[1], "Fig. 2: latency, by threshold", "mean time held (s)")
+    _panel(axes[1], "Fig. 2: latency", "mean time held (s)")
     _panel(axes[2], "Fig. 3: events detected so far", "events")
     _panel(axes[3], "Fig. 4: rows read out of order", f"rows in {result.config['interval_s']} s")
     for panel in axes[2:]:
         panel.set_xlabel("time (s)")
+    lines, names = axes[1].get_legend_handles_labels()
+    canvas.legend(lines, names, loc="outside lower center", ncols=5, title="queueing threshold")
     canvas.suptitle(f"Slack-ScaleGate, Figs. 1–4 ({result.scale}, seed {result.seed})")
 
 
 def _panel(axes: "Axes", title: str, label: str) -> None:
     axes.set_title(title)
     axes.set_ylabel(label)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.2 * axes.get_ylim()[1])
     axes.grid(alpha=0.3)
-    axes.legend(fontsize="small")
