@@ -3,24 +3,40 @@
 This is the seed's object (Slack-ScaleGate, §4.1 and Alg. 1–3), one row at a time: the meaning of
 `laxity.core.merge`, which does the same for whole batches. A reader gets late rows first, then the
 next row in total order if it is ready or slack-ready, else nothing. Every reader gets every row
-exactly once. Writers are sources or upstream operators, readers are processing threads; whoever
-shares a gate between threads holds its `lock`.
+exactly once. Writers are sources or upstream operators, readers are processing threads.
+
+Threads may share a gate. Rows are a linked list, so readers never wait for each other, nor for a
+writer whose row lies past the frontier: nobody can be there yet. Only for a row behind the
+frontier does a writer stop the readers, to see who has passed its place. `lock` excludes writers.
 
 `ScaleGate` is a gate with slack without end. `KSlack` is the older sibling: it knows no sources
-and releases a row once the newest timestamp is K past it.
+and releases a row once the newest timestamp is K past it; one lock keeps all its threads apart.
 """
 
 import heapq
-from bisect import bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Sequence
-from threading import Lock
+from contextlib import ExitStack
+from operator import sub
+from threading import Lock, RLock
 from typing import Any
 
 from laxity.core.merge import Key, Read
 
 Row = tuple[int, int, int, int, Any]  # a key, a counter that tells equal keys apart, the payload
 
-TRIM_AT = 4_096  # rows every reader has read, before they are thrown away
+TRIM_AT = 4_096  # rows in the list, before those every reader has read are thrown away
+_NEVER = -(2**63)  # before every time
+
+
+class _Node:
+    """A row and the node after it."""
+
+    __slots__ = ("after", "row")
+
+    def __init__(self, row: Row, after: "_Node | None" = None) -> None:
+        self.row = row
+        self.after = after
 
 
 class Gate:
@@ -40,75 +56,91 @@ class Gate:
         slack_us: int | None = None,
         ties: Sequence[int] = (),
     ) -> None:
-        self.lock = Lock()
+        self.lock = RLock()
         self._slack_us = slack_us
-        self._newest_us: list[int | None] = [None] * n_writers
+        self._newest_us = [_NEVER] * n_writers
         self._ties = [int(writer in ties) for writer in range(n_writers)]
-        self._rows: list[Row] = []
+        self._limits_us = (_NEVER, _NEVER)  # the frontier and the merge point, changed as one
+        first = _Node((_NEVER, 0, 0, -1, None))
+        self._orders = [first.row[:4]]  # of the nodes in `_nodes`, where a row's place is looked up
+        self._nodes = [first]
+        self._trim_at = TRIM_AT
+        self._last = [first] * n_readers
         self._late: list[list[Row]] = [[] for _ in range(n_readers)]
-        self._last: list[Row | None] = [None] * n_readers
-        self._merge_us: int | None = None
-        self._frontier_us: int | None = None
+        self._reading = [Lock() for _ in range(n_readers)]
         self._n_inserted = 0
 
     def insert(self, writer: int, event_us: int, seq: int | None = None, row: Any = None) -> None:
         """Add a row; `seq` orders rows of one writer with equal time, by default as they come."""
-        n = self._n_inserted
-        self._n_inserted += 1
-        entry = (event_us, writer, n if seq is None else seq, n, row)
-        ahead = [last is not None and last[:3] > entry[:3] for last in self._last]
-        for reader, overtaken in enumerate(ahead):
-            if overtaken:
-                heapq.heappush(self._late[reader], entry)
-        if not all(ahead):
-            insort(self._rows, entry, key=_order)
-        newest_us = self._newest_us[writer]
-        if newest_us is None or event_us > newest_us:
-            self._newest_us[writer] = event_us
-            self._advance()
+        with self.lock:
+            n = self._n_inserted
+            self._n_inserted += 1
+            entry = (event_us, writer, n if seq is None else seq, n, row)
+            if event_us > self._limits_us[0]:
+                self._link(entry)
+            else:
+                self._insert_behind(entry)
+            if event_us > self._newest_us[writer]:
+                self._newest_us[writer] = event_us
+                self._advance()
 
     def set_slack(self, slack_us: int | None) -> None:
         """Wait so long from now on; what may already be read may still be read."""
-        self._slack_us = slack_us
-        self._advance()
+        with self.lock:
+            self._slack_us = slack_us
+            self._advance()
 
     def read(self, reader: int = 0) -> tuple[Key, Any, Read] | None:
         """The reader's next row and how it is read; None while there is nothing to read."""
-        if self._late[reader]:
-            return _given(heapq.heappop(self._late[reader]), Read.LATE)
-        last = self._last[reader]
-        at = 0 if last is None else bisect_right(self._rows, _order(last), key=_order)
-        if at >= TRIM_AT:
-            at -= self._trim()
-        if at == len(self._rows) or self._frontier_us is None:
-            return None
-        row = self._rows[at]
-        if row[0] > self._frontier_us:
-            return None
-        self._last[reader] = row
-        ready = self._merge_us is not None and row[0] <= self._merge_us
-        return _given(row, Read.READY if ready else Read.SLACK)
+        with self._reading[reader]:
+            if self._late[reader]:
+                return _given(heapq.heappop(self._late[reader]), Read.LATE)
+            # Limits before the list: a row is linked before they move past it.
+            frontier_us, merge_us = self._limits_us
+            node = self._last[reader].after
+            if node is None or node.row[0] > frontier_us:
+                return None
+            self._last[reader] = node
+        return _given(node.row, Read.READY if node.row[0] <= merge_us else Read.SLACK)
+
+    def _insert_behind(self, entry: Row) -> None:
+        """Add a row that readers may have passed: for those it is late."""
+        with ExitStack() as stopped:
+            for reading in self._reading:
+                stopped.enter_context(reading)
+            passed = [last.row[:3] > entry[:3] for last in self._last]
+            for late, is_late in zip(self._late, passed, strict=True):
+                if is_late:
+                    heapq.heappush(late, entry)
+            if not all(passed):
+                self._link(entry)
+
+    def _link(self, entry: Row) -> None:
+        """Put the row in its place; a reader sees it there from the last assignment on."""
+        at = bisect_right(self._orders, entry[:4])
+        before = self._nodes[at - 1]
+        node = _Node(entry, before.after)
+        self._orders.insert(at, entry[:4])
+        self._nodes.insert(at, node)
+        before.after = node
+        if len(self._nodes) >= self._trim_at:
+            self._trim()
 
     def _advance(self) -> None:
         """Move the frontier as far as writers and slack allow; it never moves back."""
-        known = [us for us in self._newest_us if us is not None]
-        limits = [self._frontier_us]
-        if len(known) == len(self._newest_us):
-            self._merge_us = min(us - tie for us, tie in zip(known, self._ties, strict=True))
-            limits.append(self._merge_us)
-        if known and self._slack_us is not None:
-            limits.append(max(known) - self._slack_us - 1)
-        self._frontier_us = max((us for us in limits if us is not None), default=None)
+        merge_us = min(map(sub, self._newest_us, self._ties))
+        frontier_us = max(self._limits_us[0], merge_us)
+        if self._slack_us is not None:
+            overdue_us = max(self._newest_us) - self._slack_us - 1  # newest − event > slack
+            frontier_us = max(frontier_us, overdue_us)
+        self._limits_us = (frontier_us, merge_us)
 
-    def _trim(self) -> int:
-        """Forget what every reader has read; how many rows that were."""
-        if None in self._last:
-            return 0
-        n_read = min(
-            bisect_right(self._rows, _order(last), key=_order) for last in self._last if last
-        )
-        del self._rows[:n_read]
-        return n_read
+    def _trim(self) -> None:
+        """Forget what every reader has read, all but the last row of the slowest."""
+        slowest = min(last.row[:4] for last in self._last)
+        n_read = bisect_right(self._orders, slowest) - 1
+        del self._orders[:n_read], self._nodes[:n_read]
+        self._trim_at = max(TRIM_AT, 2 * len(self._nodes))
 
 
 class ScaleGate(Gate):
@@ -129,30 +161,28 @@ class KSlack:
     """
 
     def __init__(self, k_us: int, n_readers: int = 1) -> None:
-        self.lock = Lock()
+        self.lock = RLock()
         self._k_us = k_us
-        self._newest_us: int | None = None
+        self._newest_us = _NEVER
         self._heaps: list[list[tuple[int, int, Any]]] = [[] for _ in range(n_readers)]
         self._n_inserted = 0
 
     def insert(self, event_us: int, row: Any = None) -> None:
         """Add a row to every reader's buffer."""
-        for heap in self._heaps:
-            heapq.heappush(heap, (event_us, self._n_inserted, row))
-        self._n_inserted += 1
-        self._newest_us = event_us if self._newest_us is None else max(self._newest_us, event_us)
+        with self.lock:
+            for heap in self._heaps:
+                heapq.heappush(heap, (event_us, self._n_inserted, row))
+            self._n_inserted += 1
+            self._newest_us = max(self._newest_us, event_us)
 
     def read(self, reader: int = 0) -> tuple[int, Any] | None:
         """The reader's oldest row if it has waited long enough, else None."""
-        heap = self._heaps[reader]
-        if not heap or self._newest_us is None or self._newest_us - heap[0][0] < self._k_us:
-            return None
-        event_us, _, row = heapq.heappop(heap)
+        with self.lock:
+            heap = self._heaps[reader]
+            if not heap or self._newest_us - heap[0][0] < self._k_us:
+                return None
+            event_us, _, row = heapq.heappop(heap)
         return event_us, row
-
-
-def _order(row: Row) -> tuple[int, int, int, int]:
-    return row[:4]
 
 
 def _given(row: Row, read: Read) -> tuple[Key, Any, Read]:
