@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from laxity.core.merge import MergeMemory, Read
 from laxity.durations import show_us
+from laxity.spark.gather import gathered
 from laxity.spark.intake import riding
 from laxity.spark.stage import Outcome, Turn
 
@@ -79,8 +80,10 @@ class Join:
             nothing = self.among(rows.where("false"))
             return Outcome(nothing, lambda: turn.memory, numbers=_nothing, empty=True)
         memory = JoinMemory.model_validate(turn.memory)
-        new = self._new(rows)
-        pairs, seen = riding(self.pairs(new, turn.tables.read(WINDOW), memory.read_us), _counts())
+        new, old = self._new(rows), turn.tables.read(WINDOW)
+        if old is not None:
+            old = gathered(old, turn.intake.live)
+        pairs, seen = riding(self.pairs(new, old, memory.read_us), _counts())
         floor_us = self._floor_us(memory)
         self._keep(new, turn, floor_us)
         return Outcome(

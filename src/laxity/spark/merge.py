@@ -17,12 +17,12 @@ from laxity.core.merge import Frontier, Key, MergeMemory, MergeTerms, Read, deci
 from laxity.core.report import Decision
 from laxity.core.slack import Seen
 from laxity.durations import show_us
+from laxity.spark.gather import ONE_TASK, gathered
 from laxity.spark.intake import measured
 from laxity.spark.stage import Outcome, Turn
 from laxity.spark.state import BUCKET
 
 HELD = "held"
-ONE_TASK = 100_000  # rows that one task sorts sooner than several agree on who sorts which
 ACCURACY = 10_000  # of lateness quantiles: a rank is off by a ten-thousandth at most
 NEVER_US = -(2**63)
 
@@ -69,10 +69,11 @@ class Merge:
         if (held := turn.tables.read(HELD)) is not None:
             waiting = waiting.unionByName(held.drop(BUCKET).withColumn("_read", read))
         self._hold(rows.where(read.isNull()), turn, frontier)
+        n_rows = turn.intake.live + before.n_held
+        waiting = gathered(waiting, n_rows)
         counts = turn.aside.begin(lambda: measured(waiting, self._counts()))
         released = waiting.where(F.col("_read").isNotNull())
         order = self._order()
-        few = turn.intake.live + before.n_held <= ONE_TASK
         return Outcome(
             released.sortWithinPartitions(*order),
             memory=lambda: _remembered(after, counts()),
@@ -81,8 +82,8 @@ class Merge:
             decisions=(_decision(frontier),),
             empty=frontier.frontier_us is None,
             ordered=lambda: (
-                released.coalesce(1).sortWithinPartitions(*order)
-                if few
+                released.sortWithinPartitions(*order)
+                if n_rows <= ONE_TASK
                 else released.orderBy(*order)
             ),
         )
@@ -93,6 +94,7 @@ class Merge:
         frontier_us = frontier.frontier_us
         if newest and (frontier_us is None or max(newest) > frontier_us):
             event_us = F.unix_micros("_event")
+            still = gathered(still, turn.intake.live)
             turn.tables.append(HELD, still, bucket=event_us, newest=max(newest))
         if frontier_us is not None:
             turn.tables.expire(HELD, frontier_us + 1)
