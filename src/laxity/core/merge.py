@@ -140,7 +140,7 @@ def _overdue(
     if terms.hold_at_most_us is None:
         return (), None
     waiting = memory.waiting
-    if newest_us is not None and newest_us != memory.frontier.newest_us:
+    if newest_us is not None and all(us < newest_us for _, us in waiting):
         waiting = (*waiting, (now_us, newest_us))
     due = [us for came_us, us in waiting if now_us - came_us >= terms.hold_at_most_us]
     return waiting, max(due, default=None)

@@ -85,7 +85,7 @@ def release(
 
 
 def _or_first(us: int | None) -> int:
-    return _FIRST if us is None else us
+    return _FIRST if us is None else max(us, _FIRST)  # slack may be longer than all time
 
 
 @njit(cache=True)
