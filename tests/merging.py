@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ MARKS = ["ready", "slack", "late"]
 @dataclass(frozen=True)
 class Script:
     """A slack rule that says what it was told to, batch by batch."""
+
+    grid: ClassVar[tuple[float, ...]] = ()
 
     slacks_us: tuple[int | None, ...]
 

@@ -24,7 +24,7 @@ def test_the_contract_says_every_term() -> None:
     assert str(contract) == (
         "laxity contract of traffic\n"
         "  source bus     event ts, arrival the batch's start, sequence offset, idle never, "
-        "future at most 1min\n"
+        "future at most 1min, times may be repeated\n"
         "  stage apply-1  by_area\n"
         "  sink           memory, exactly once\n"
         "  trigger        every 1s\n"

@@ -170,7 +170,7 @@ def test_what_every_reader_has_read_is_forgotten() -> None:
         assert gate.read(0) is not None
         if nr >= 100:  # the other reader is a little behind
             assert gate.read(1) is not None
-    assert len(gate._rows) <= gate_module.TRIM_AT + 100
+    assert len(gate._nodes) <= gate_module.TRIM_AT + 100
     assert len(drain(gate, 1)) == 100
 
 

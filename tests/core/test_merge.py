@@ -1,5 +1,7 @@
 """Deciding how far a merge may release, batch by batch; with `release` it is the gate."""
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 import merging
 import oracles
 from laxity.core.gate import Gate
-from laxity.core.merge import Frontier, MergeMemory, MergeTerms, decide, told
+from laxity.core.merge import FIRST_US, Frontier, MergeMemory, MergeTerms, decide, told
 from laxity.core.progress import SourceState
 from laxity.core.slack import Fixed, Quantile, Seen, SlackRule, Tcp
 from merging import Script, drain, insert_all
@@ -230,3 +232,10 @@ def test_a_decision_says_in_words_why_and_how_long_it_waits() -> None:
     assert decide(held, MergeMemory(), {"a": at(1), "b": at(None)}, Seen(), 0).frontier.why == (
         "held too long"
     )
+
+
+def test_slack_longer_than_all_time_is_slack_without_end() -> None:
+    sources = {"a": SourceState(newest_us=7, heard_us=0), "b": SourceState(heard_us=0)}
+    terms = MergeTerms(Fixed(timedelta.max))
+    after = decide(terms, MergeMemory(), sources, Seen(), now_us=0)
+    assert after.frontier.frontier_us == FIRST_US

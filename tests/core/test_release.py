@@ -69,11 +69,6 @@ def test_rows_alike_in_everything_keep_the_order_they_came_in() -> None:
     assert read.rows.ref.tolist() == [2, 0, 1, 3]
 
 
-def test_a_frontier_beyond_all_numbers_holds_everything() -> None:
-    read = release(columns([(7, 0, 0, 0)]), -(10**20), None, position=None)
-    assert read.held.event_us.tolist() == [7]
-
-
 def test_nothing_gives_nothing() -> None:
     read = release(no_rows(), frontier_us=5, merge_us=5, position=(1, 0, 0))
     assert listed(read.rows) == listed(read.held) == []

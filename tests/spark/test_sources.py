@@ -21,7 +21,7 @@ def test_a_source_knows_its_terms(rate: DataFrame) -> None:
     terms = lx.source("bus", rate, event_time="timestamp", idle_after="30s").terms
     assert str(terms) == (
         "event timestamp, arrival the batch's start, sequence a hash of the row, "
-        "idle after 30s, future at most 1min"
+        "idle after 30s, future at most 1min, times may be repeated"
     )
 
 

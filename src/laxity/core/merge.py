@@ -22,6 +22,8 @@ from laxity.core.progress import SourceState
 from laxity.core.slack import Seen, SlackRule
 from laxity.durations import show_us
 
+FIRST_US = -(2**63)  # no time is before it, and slack may be longer than all time
+
 Key = tuple[int, int, int]  # event, rank of the source, sequence: the total order
 
 
@@ -98,7 +100,7 @@ def decide(
         "every source is past": merge_us,
         "slack ran out": None
         if newest_us is None or slack_us is None
-        else newest_us - slack_us - 1,  # slack-ready is strict: newest − event > slack
+        else max(newest_us - slack_us - 1, FIRST_US),  # slack-ready is strict: > slack
         "held too long": overdue_us,
         "as before": memory.frontier.frontier_us,
     }

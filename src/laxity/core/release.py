@@ -10,14 +10,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from laxity.core.merge import Key
+from laxity.core.merge import FIRST_US, Key
 
 READY, SLACK, LATE, HELD = np.int8(0), np.int8(1), np.int8(2), np.int8(3)
 
 Ints = NDArray[np.int64]
 Marks = NDArray[np.int8]
-
-_FIRST = -(2**63)
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ def release(
     (array([2, 4, 5]), array([2, 0, 1], dtype=int8), array([9]))
     """
     limits_us = (_or_first(frontier_us), _or_first(merge_us))
-    marks = _marks(rows.event_us, rows.rank, rows.seq, limits_us, position or (_FIRST, 0, 0))
+    marks = _marks(rows.event_us, rows.rank, rows.seq, limits_us, position or (FIRST_US, 0, 0))
     order = _in_order(rows, marks)
     read = rows.take(order)
     in_order = np.flatnonzero(marks[order] != LATE)
@@ -85,7 +83,7 @@ def release(
 
 
 def _or_first(us: int | None) -> int:
-    return _FIRST if us is None else max(us, _FIRST)  # slack may be longer than all time
+    return FIRST_US if us is None else us
 
 
 @njit(cache=True)

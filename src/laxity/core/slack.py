@@ -21,7 +21,8 @@ Memory = dict[str, Any]
 GRID = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)
 STEP_US = 1_000_000  # what Tcp adds when latency falls
 ENOUGH_ROWS = 250  # before a quantile means anything
-RECENT_ROWS = 10_000  # what Quantile looks back on
+RECENT_ROWS = 10_000  # what Quantile looks back on,
+RECENT_BATCHES = 500  # and how many batches of them it remembers at most
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,7 @@ class Quantile:
         batches: list[list[int]] = list(memory.get("batches", []))
         if seen.lateness_us:
             batches.append([seen.n_rows, *seen.lateness_us])
+        del batches[:-RECENT_BATCHES]
         while batches and sum(n for n, *_ in batches[1:]) >= RECENT_ROWS:
             del batches[0]
         low_us, high_us = duration_us(self.at_least), duration_us(self.at_most)

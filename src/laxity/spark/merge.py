@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.ledger import Fates
-from laxity.core.merge import Frontier, Key, MergeMemory, MergeTerms, Read, decide, told
+from laxity.core.merge import FIRST_US, Frontier, Key, MergeMemory, MergeTerms, Read, decide, told
 from laxity.core.report import Decision
 from laxity.core.slack import Seen
 from laxity.durations import show_us
@@ -24,7 +24,6 @@ from laxity.spark.state import BUCKET
 
 HELD = "held"
 ACCURACY = 10_000  # of lateness quantiles: a rank is off by a ten-thousandth at most
-NEVER_US = -(2**63)
 
 
 @dataclass(frozen=True)
@@ -115,8 +114,8 @@ class Merge:
         """How each row is read; null if it is to wait."""
         event_us = F.unix_micros("_event")
         merge_us, frontier_us = frontier.merge_us, frontier.frontier_us
-        read = F.when(event_us <= (NEVER_US if merge_us is None else merge_us), Read.READY)
-        read = read.when(event_us <= (NEVER_US if frontier_us is None else frontier_us), Read.SLACK)
+        read = F.when(event_us <= (FIRST_US if merge_us is None else merge_us), Read.READY)
+        read = read.when(event_us <= (FIRST_US if frontier_us is None else frontier_us), Read.SLACK)
         if position is None:
             return read
         return F.when(self._before(position), Read.LATE).otherwise(read)

@@ -1,6 +1,7 @@
 """Merging a workload on the virtual clock: nothing lost, and enough slack gives one sequence."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -24,6 +25,8 @@ Workload = dict[str, dict[str, Ints]]
 @dataclass
 class Noting:
     """A rule that waits for ever and notes what it is shown."""
+
+    grid: ClassVar[tuple[float, ...]] = GRID
 
     shown: list[Seen] = field(default_factory=list)
 
