@@ -1,5 +1,6 @@
 """One Spark session for the whole run; most tests need none."""
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,3 +42,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
 def work(tmp_path: Path) -> Path:
     """A folder for one test's checkpoint and results."""
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def own_temp_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Traces that are made and kept go with the tests that made them."""
+    folder = tmp_path_factory.mktemp("traces")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(folder))
+        yield folder
