@@ -11,6 +11,8 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # nothing here runs for long
+
 settings.register_profile("laxity", deadline=None, derandomize=True)
 settings.load_profile("laxity")
 
@@ -18,7 +20,9 @@ settings.load_profile("laxity")
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     import laxity as lx
+    from laxity.spark.session import SETTINGS
 
+    java = "spark.driver.extraJavaOptions"
     home = tmp_path_factory.mktemp("spark")
     session = lx.session(
         "laxity tests",
@@ -32,6 +36,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.codegen.wholeStage": "false",  # few rows are not worth a compiler
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            java: f"{SETTINGS[java]} {QUICK_JAVA}",
         },
     )
     yield session
