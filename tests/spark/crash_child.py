@@ -26,6 +26,7 @@ from laxity.spark.session import SETTINGS
 JAVA = "spark.driver.extraJavaOptions"
 SCHEMA = "id bigint, area bigint, ts string, arrival timestamp"
 CONF = {
+    "spark.driver.memory": "1g",
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",  # a few hundred rows are not worth a compiler
@@ -39,6 +40,12 @@ def archive(folder: Path) -> str:
     classes = folder.parent / "classes.jsa"
     option = "SharedArchiveFile" if classes.exists() else "ArchiveClassesAtExit"
     return f" -XX:{option}={classes}"
+
+
+def session(folder: Path) -> SparkSession:
+    """A session somebody else made: Laxity's own looks for trace sources in a Python worker."""
+    conf: dict[str, Any] = SETTINGS | CONF | {JAVA: CONF[JAVA] + archive(folder)}
+    return SparkSession.builder.master("local[2]").config(map=conf).getOrCreate()
 
 
 def end(spark: SparkSession) -> None:
@@ -102,8 +109,7 @@ def run(spark: SparkSession, folder: Path) -> None:
 def main(folder: Path, *kill: str) -> None:
     if kill:
         arm(*kill)
-    java = {JAVA: CONF[JAVA] + archive(folder)}
-    spark = lx.session(cores="2", memory="1g", conf=CONF | java)
+    spark = session(folder)
     run(spark, folder)
     end(spark)
 

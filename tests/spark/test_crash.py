@@ -26,7 +26,7 @@ from laxity.spark.reports import read_reports
 pytestmark = [pytest.mark.spark, pytest.mark.crash]
 
 CHILD = Path(__file__).with_name("crash_child.py")
-N_FILES, ROWS_PER_FILE = 16, 60
+N_FILES, ROWS_PER_FILE = 12, 80
 POINTS = [
     "intake.enter",
     "output.enter",
@@ -44,7 +44,7 @@ def start(folder: Path, *kill: str) -> subprocess.Popen[str]:
     """A driver in a process group of its own, so that Java dies with it when it is to."""
     return subprocess.Popen(
         [sys.executable, str(CHILD), str(folder), *kill],
-        env=os.environ | {"PYTHONPATH": str(CHILD.parent.parent)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},  # it imports what we do
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,

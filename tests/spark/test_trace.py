@@ -2,8 +2,6 @@
 
 import json
 import pickle
-import tempfile
-from collections.abc import Iterator
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,8 @@ from laxity.errors import ConfigError, StateError
 from laxity.spark.trace import TraceReader, TraceSource
 from laxity.spark.tracefile import locate, open_trace
 from laxity.spark.traceoptions import parse_options
+
+pytestmark = pytest.mark.usefixtures("own_temp_dir")
 
 START_US = 1_767_225_600_000_000
 BUS = {"generator": "laxity.sim.workload:bus", "arg.seconds": "1", "arg.areas": "4"}
@@ -68,15 +68,6 @@ def us(batch: pa.RecordBatch) -> Rows:
     ]
     rows: Rows = batch.cast(pa.schema(fields)).to_pylist()
     return rows
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_temp_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Traces of these tests go with the tests."""
-    folder = tmp_path_factory.mktemp("traces")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tempfile, "tempdir", str(folder))
-        yield folder
 
 
 cuts = st.lists(st.integers(0, 500), max_size=8).map(lambda inner: sorted([0, *inner, 500]))

@@ -1,7 +1,6 @@
 """Traces as files: nothing repaired, in order of arrival, made once; errors with a cure."""
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +14,11 @@ from laxity.spark.trace import TraceSource
 from laxity.spark.tracefile import locate, open_trace
 from laxity.spark.traceoptions import parse_options
 
+pytestmark = pytest.mark.usefixtures("own_temp_dir")
+
 SECOND_US = 1_000_000
 NEW_YEAR_US = 1_767_225_600_000_000
 Rows = list[dict[str, Any]]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_temp_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Traces of these tests go with the tests."""
-    folder = tmp_path_factory.mktemp("traces")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tempfile, "tempdir", str(folder))
-        yield folder
 
 
 def load(options: dict[str, str]) -> Rows:

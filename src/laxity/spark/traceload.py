@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -156,6 +155,8 @@ def stamps(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
             f"column {name!r} must hold timestamps, or text like 2026-01-01T12:00:00Z; "
             f"it holds {column.type}: convert it first"
         )
+    import pandas as pd  # slow, and most traces need none
+
     times = pd.to_datetime(column.to_pandas(), errors="coerce", utc=True, format="ISO8601")
     return pa.chunked_array([pa.array(times).cast(STAMP, safe=False)])
 
