@@ -27,6 +27,7 @@ def main(names: list[str]) -> int:
             well &= line.ok
             mark = "[green]✓[/]" if line.ok else "[red]✗[/]"
             table.add_row(name, line.what, line.shown, line.bound, mark)
+            Console(stderr=True).print(f"{mark} {line.what}: {line.shown}")
     Console().print(table)
     return 0 if well else 1
 

@@ -86,7 +86,7 @@ def main(folder: Path) -> None:
         for line in lines(shown, sources, ("0s", "1s", "5s"), SECOND_US // 10, 10 * SECOND_US):
             print(line, flush=True)
     for line in lines(
-        "sensors", sensors(folder), ("0s", "5min", "15min"), 60 * SECOND_US, 1800 * SECOND_US
+        "sensors", sensors(folder), ("0s", "5min", "15min"), 300 * SECOND_US, 1800 * SECOND_US
     ):
         print(line, flush=True)
 
