@@ -18,6 +18,7 @@ class Asides:
 
     def __init__(self) -> None:
         self._threads: list[InheritableThread] = []
+        self._last: list[Callable[[], object]] = []
 
     def begin(self, job: Callable[[], T]) -> Callable[[], T]:
         """Start a job; what comes back waits for its result, or raises its error."""
@@ -42,7 +43,13 @@ class Asides:
 
         return result
 
+    def last(self, what: Callable[[], object]) -> None:
+        """Do it when all have ended."""
+        self._last.append(what)
+
     def end(self) -> None:
         """Wait until all have ended; errors are for those who ask for the results."""
         for thread in self._threads:
             thread.join()
+        for what in self._last:
+            what()

@@ -36,8 +36,10 @@ from laxity.spark.intake import (
     intake_columns,
     measured,
     n_results,
+    packed,
     read_latency,
     riding,
+    unpacked,
 )
 from laxity.spark.phases import Phases
 from laxity.spark.sinks import Sink
@@ -83,7 +85,7 @@ class BatchRunner:
         if checkpoint.last:
             self._progress.restore(checkpoint.last.memories[PROGRESS], now_us())
         self._rides = not plan.stages and plan.sink.one_pass
-        self._intake_columns = intake_columns(plan.sources)
+        self._intake_columns = intake_columns(plan.sources, of_packed=not self._rides)
         self._result_columns = [n_results()]
         if plan.dated:
             self._result_columns += arrival_columns(constant=False)
@@ -116,7 +118,7 @@ class BatchRunner:
         aside = Asides()
         try:
             with phases.phase("intake"):
-                taken = self._take_in(rows, started_us)
+                taken = self._take_in(rows, aside, started_us)
             with phases.phase("stages"):
                 outcomes = self._through_stages(taken, tables, aside, batch_id, started_us)
             with phases.phase("output"):
@@ -131,7 +133,6 @@ class BatchRunner:
                 fates = settle(taken.intake, outcomes, letters)
         finally:
             aside.end()
-            rows.unpersist()
         with phases.phase("commit"):
             arrivals = results if self._plan.dated else taken.numbers
             report = Report(
@@ -158,7 +159,7 @@ class BatchRunner:
                 sweep(checkpoint.files, checkpoint.kept)
         _log(report)
 
-    def _take_in(self, rows: DataFrame, started_us: int) -> Taken:
+    def _take_in(self, rows: DataFrame, aside: Asides, started_us: int) -> Taken:
         """Observe the rows: in a pass of its own if a stage must know, else in the sink's."""
 
         def advance(heard: dict[str, Heard]) -> dict[str, SourceState]:
@@ -168,10 +169,12 @@ class BatchRunner:
         if self._rides:
             observed, seen = riding(rows, self._intake_columns)
             return Taken(rows, _live(observed), lambda: seen.get, sources, advance)
-        cached = rows.persist()
+        cached = packed(rows, sources).persist()
+        aside.last(cached.unpersist)
         asked = [c for stage in self._plan.stages for c in stage.observes(self._memory(stage))]
         numbers = measured(cached, [*self._intake_columns, *asked])
-        return Taken(cached, _live(cached), lambda: numbers, sources, advance)
+        named = unpacked(cached, sources)
+        return Taken(named, _live(named), lambda: numbers, sources, advance)
 
     def _memory(self, stage: Stage) -> dict[str, Any]:
         """What the stage wanted back from the last batch."""

@@ -17,6 +17,7 @@ from laxity.core.progress import Heard, SourceState
 from laxity.core.report import Latency
 from laxity.spark.sources import Source
 
+RANK = "_rank"
 ACCURACY = 1_000  # of latency percentiles: a rank is off by a thousandth at most
 
 
@@ -34,16 +35,36 @@ class Intake:
         return self.rows_in - self.dead
 
 
-def intake_columns(sources: Sequence[Source]) -> list[Column]:
-    """The aggregates an Intake is made of."""
+def packed(rows: DataFrame, sources: Sequence[Source]) -> DataFrame:
+    """Rows as they are cached: a source's name is a number, which costs a third less."""
+    return rows.select(_rank(sources).alias(RANK), *(c for c in rows.columns if c != "_source"))
+
+
+def unpacked(rows: DataFrame, sources: Sequence[Source]) -> DataFrame:
+    """Cached rows as they were."""
+    name = F.lit(sources[0].name)
+    for n, source in enumerate(sources[1:], start=1):
+        name = F.when(F.col(RANK) == n, source.name).otherwise(name)
+    return rows.select(name.alias("_source"), *(c for c in rows.columns if c != RANK))
+
+
+def _rank(sources: Sequence[Source]) -> Column:
+    rank = F.lit(0)
+    for n, source in enumerate(sources[1:], start=1):
+        rank = F.when(F.col("_source") == source.name, n).otherwise(rank)
+    return rank.cast("smallint")
+
+
+def intake_columns(sources: Sequence[Source], of_packed: bool) -> list[Column]:
+    """The aggregates an Intake is made of, for rows as they come or as they are cached."""
     dead = F.col("_dead")
     live_event = F.when(dead.isNull(), F.col("_event"))
     if len(sources) == 1:
         columns = [(F.count(F.lit(1)), F.count(dead), F.max(live_event))]
     else:
         columns = []
-        for source in sources:
-            mine = F.col("_source") == source.name
+        for n, source in enumerate(sources):
+            mine = F.col(RANK) == n if of_packed else F.col("_source") == source.name
             newest = F.max(F.when(mine, live_event))
             columns.append((F.count_if(mine), F.count(F.when(mine, dead)), newest))
     return [

@@ -5,8 +5,9 @@ rows; here the decision becomes a filter. Late rows are released at once, marked
 the table `held`, which is appended to and expired by event time, never rewritten whole.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -18,12 +19,17 @@ from laxity.core.report import Decision
 from laxity.core.slack import Seen
 from laxity.durations import show_us
 from laxity.spark.gather import ONE_TASK, gathered
-from laxity.spark.intake import measured
+from laxity.spark.intake import measured, riding
 from laxity.spark.stage import Outcome, Turn
 from laxity.spark.state import BUCKET
 
 HELD = "held"
+FRESH = "_fresh"
+CLOSE_US = 1_000_000
 ACCURACY = 10_000  # of lateness quantiles: a rank is off by a ten-thousandth at most
+
+
+_Counted = Callable[[], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -64,14 +70,14 @@ class Merge:
         if not turn.intake.live and frontier.frontier_us == before.frontier.frontier_us:
             return self._nothing_new(rows, after)
         read = self._read(frontier, before.position)
-        waiting = rows.withColumn("_read", read)
+        waiting = rows.select("*", read.alias("_read"), F.lit(True).alias(FRESH))
         if (held := turn.tables.read(HELD)) is not None:
-            waiting = waiting.unionByName(held.drop(BUCKET).withColumn("_read", read))
-        self._hold(rows.where(read.isNull()), turn, frontier)
+            old = held.drop(BUCKET).select("*", read.alias("_read"), F.lit(False).alias(FRESH))
+            waiting = waiting.unionByName(old)
         n_rows = turn.intake.live + before.n_held
         waiting = gathered(waiting, n_rows)
-        counts = turn.aside.begin(lambda: measured(waiting, self._counts()))
-        released = waiting.where(F.col("_read").isNotNull())
+        counts = self._hold(waiting, turn, frontier)
+        released = waiting.where(F.col("_read").isNotNull()).drop(FRESH)
         order = self._order()
         return Outcome(
             released.sortWithinPartitions(*order),
@@ -87,16 +93,33 @@ class Merge:
             ),
         )
 
-    def _hold(self, still: DataFrame, turn: Turn, frontier: Frontier) -> None:
-        """Keep the new rows that have to wait, and forget the old ones that need not any more."""
+    def _hold(self, waiting: DataFrame, turn: Turn, frontier: Frontier) -> _Counted:
+        """Keep the new rows that have to wait, and forget the old ones that need not any more.
+
+        The rows are counted by the job that writes those to be kept, or by one of its own.
+        """
         newest = [one.newest_us for one in turn.intake.heard.values() if one.newest_us is not None]
         frontier_us = frontier.frontier_us
+        columns = self._counts(frontier_us)
         if newest and (frontier_us is None or max(newest) > frontier_us):
-            event_us = F.unix_micros("_event")
-            still = gathered(still, turn.intake.live)
-            turn.tables.append(HELD, still, bucket=event_us, newest=max(newest))
+            observed, seen = riding(waiting, columns)
+            still = observed.where(F.col("_read").isNull() & F.col(FRESH)).drop("_read", FRESH)
+            turn.tables.append(HELD, still, bucket=F.unix_micros("_event"), newest=max(newest))
+            counted = cache(lambda: self._with_last(seen.get, waiting))
+        else:
+            begun = turn.aside.begin(lambda: measured(waiting, columns))
+            counted = cache(lambda: self._with_last(begun(), waiting))
         if frontier_us is not None:
             turn.tables.expire(HELD, frontier_us + 1)
+        return counted
+
+    def _with_last(self, counts: dict[str, Any], waiting: DataFrame) -> dict[str, Any]:
+        """The counts, with the last key in order, should it not lie close to the frontier."""
+        if counts["last"] is None and counts["last_us"] is not None:
+            there = F.unix_micros("_event") == counts["last_us"]
+            rows = waiting.where(there & F.col("_read").isin(Read.READY, Read.SLACK))
+            counts |= measured(rows, [F.max(self._key()).alias("last")])
+        return counts
 
     def _nothing_new(self, rows: DataFrame, after: MergeMemory) -> Outcome:
         """No row came and the frontier stands: nothing to do, and no job to find that out."""
@@ -139,17 +162,25 @@ class Merge:
         late = F.col("_read") != Read.LATE
         return (late, F.col("_event"), self._rank(), F.col("_seq"))
 
-    def _counts(self) -> list[Column]:
-        """Rows by how they were read, and the last of those in order."""
-        read = F.col("_read")
-        key = F.struct(F.unix_micros("_event"), self._rank().cast("bigint"), F.col("_seq"))
+    def _key(self) -> Column:
+        """A row's place in the total order."""
+        return F.struct(F.unix_micros("_event"), self._rank().cast("bigint"), F.col("_seq"))
+
+    def _counts(self, frontier_us: int | None) -> list[Column]:
+        """Rows by how they were read, and the last of those in order.
+
+        Whole keys are dear to compare, so only those close to the frontier are.
+        """
+        read, event_us = F.col("_read"), F.unix_micros("_event")
         marks = [F.count_if(read == mark).alias(mark) for mark in Read]
         in_order = read.isin(Read.READY, Read.SLACK)
+        close = event_us > (FIRST_US if frontier_us is None else frontier_us - CLOSE_US)
         return [
             *marks,
             F.count_if(read.isNull()).alias("held"),
-            F.max(F.when(in_order, key)).alias("last"),
-            F.min(F.when(read == Read.LATE, F.unix_micros("_event"))).alias("oldest_late"),
+            F.max(F.when(in_order, event_us)).alias("last_us"),
+            F.max(F.when(in_order & close, self._key())).alias("last"),
+            F.min(F.when(read == Read.LATE, event_us)).alias("oldest_late"),
         ]
 
 
