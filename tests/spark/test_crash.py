@@ -26,7 +26,7 @@ from laxity.spark.reports import read_reports
 pytestmark = [pytest.mark.spark, pytest.mark.crash]
 
 CHILD = Path(__file__).with_name("crash_child.py")
-N_FILES, ROWS_PER_FILE = 12, 80
+N_FILES, ROWS_PER_FILE = 16, 60
 POINTS = [
     "intake.enter",
     "output.enter",
@@ -138,24 +138,25 @@ def killed_at_points(folder: Path) -> None:
 
 
 def killed_at_random(folder: Path) -> None:
-    """Both halves are killed: some time after the start, but at most a batch or so later."""
+    """Both halves are killed, in turns: some time after the start, some time after a commit."""
     n_kills = RANDOM_KILLS[folder.name]
     rng = np.random.default_rng(n_kills)
     checkpoint = LocalFiles(str(folder / "checkpoint"))
-    for _ in range(n_kills):
+    for n in range(n_kills):
         before = commit_ids(checkpoint)[-1:]
         child = start(folder)
         assert child.stderr is not None
         for line in child.stderr:
             if line.startswith("laxity contract"):
                 break
-        until = time.monotonic() + rng.uniform(0.0, 4.0)
+        until = time.monotonic() + (60 if n % 2 else rng.uniform(0.0, 4.0))
         while time.monotonic() < until and commit_ids(checkpoint)[-1:] == before:
             time.sleep(0.01)
-        time.sleep(rng.uniform(0.0, 0.3))
+        time.sleep(rng.uniform(0.0, 0.5))
         assert child.poll() is None, "it ended before it was killed: the trace is too short"
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
+    assert commit_ids(checkpoint)[-1] >= n_kills // 2, "too few kills fell between commits"
     to_the_end(folder)
 
 
