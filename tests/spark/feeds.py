@@ -66,8 +66,8 @@ def feed(folder: Path, columns: Columns, ends: Sequence[int]) -> Path:
 
 def lagging() -> tuple[dict[str, NDArray[np.int64]], dict[str, NDArray[np.int64]]]:
     """Two sources of equal pace; for a while the first comes five seconds late."""
-    event_s = np.arange(0, 24, 0.05)
-    lag_s = np.where((event_s > 6) & (event_s < 14), 5.0, 0.2)
+    event_s = np.arange(0, 15, 0.05)
+    lag_s = np.where((event_s > 4) & (event_s < 8), 5.0, 0.2)
     late_s = np.maximum.accumulate(event_s + lag_s)
     return rows(event_s.tolist(), late_s.tolist()), rows((event_s + 0.01).tolist())
 

@@ -156,7 +156,7 @@ def killed_at_random(folder: Path) -> None:
         assert child.poll() is None, "it ended before it was killed: the trace is too short"
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
-    assert commit_ids(checkpoint)[-1] >= n_kills // 2, "too few kills fell between commits"
+    assert commit_ids(checkpoint)[-1] + 1 >= n_kills // 2, "too few kills fell between commits"
     to_the_end(folder)
 
 

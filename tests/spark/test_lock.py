@@ -48,6 +48,15 @@ def test_the_dead_are_succeeded(files: LocalFiles) -> None:
     Lock(files, java_pid=os.getpid()).release()
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_the_dead_that_nobody_buried_are_succeeded(files: LocalFiles) -> None:
+    unburied = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, unburied.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and stays a zombie
+    leave(files, python_pid=unburied.pid, java_pid=unburied.pid)
+    Lock(files, java_pid=os.getpid()).release()
+    unburied.wait()
+
+
 def test_a_dying_java_is_waited_for(files: LocalFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     leave(files, python_pid=dead_pid())
     monkeypatch.setattr(lock, "PATIENCE_S", 0.3)

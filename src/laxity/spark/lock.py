@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 import uuid
+from pathlib import Path
 
 from pydantic import BaseModel
 
@@ -41,13 +42,14 @@ class Owner(BaseModel):
 
 
 def _runs(pid: int) -> bool:
+    """Whether a process lives; one that is dead but not yet buried by its parent does not."""
     try:
         os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except ProcessLookupError:
         return False
-    except PermissionError:
+    except OSError:  # another user's, or a system without /proc
         return True
-    return True
 
 
 def owner_of(files: Files) -> Owner | None:
