@@ -54,7 +54,7 @@ def run(
     figure_id
         One of the ids of `laxity paper list`.
     scale
-        `quick` takes under half a minute, `full` is as large as in the paper.
+        `quick` takes about half a minute, `full` is as large as in the paper.
     out
         The folder for `<id>.json` and `<id>.png`.
     seed

@@ -100,6 +100,7 @@ def _on_spark(cores: int, setup: Setup, seed: int) -> Row:
         "offered": round(2 * setup.seconds * setup.rate_per_s),
         "processed": round(speed.rows_per_s * setup.seconds),
         "comparisons": round(speed.comparisons_per_s * setup.seconds),
+        "reading_share": None,
     }
 
 

@@ -37,7 +37,8 @@ class Intake:
 
 def packed(rows: DataFrame, sources: Sequence[Source]) -> DataFrame:
     """Rows as they are cached: a source's name is a number, which costs a third less."""
-    return rows.select(_rank(sources).alias(RANK), *(c for c in rows.columns if c != "_source"))
+    rank = rank_of([source.name for source in sources]).cast("smallint")
+    return rows.select(rank.alias(RANK), *(c for c in rows.columns if c != "_source"))
 
 
 def unpacked(rows: DataFrame, sources: Sequence[Source]) -> DataFrame:
@@ -48,11 +49,12 @@ def unpacked(rows: DataFrame, sources: Sequence[Source]) -> DataFrame:
     return rows.select(name.alias("_source"), *(c for c in rows.columns if c != RANK))
 
 
-def _rank(sources: Sequence[Source]) -> Column:
+def rank_of(names: Sequence[str]) -> Column:
+    """A row's source as its place among the names."""
     rank = F.lit(0)
-    for n, source in enumerate(sources[1:], start=1):
-        rank = F.when(F.col("_source") == source.name, n).otherwise(rank)
-    return rank.cast("smallint")
+    for n, name in enumerate(names[1:], start=1):
+        rank = F.when(F.col("_source") == name, n).otherwise(rank)
+    return rank
 
 
 def intake_columns(sources: Sequence[Source], of_packed: bool) -> list[Column]:

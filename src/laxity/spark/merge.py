@@ -19,7 +19,7 @@ from laxity.core.report import Decision
 from laxity.core.slack import Seen
 from laxity.durations import show_us
 from laxity.spark.gather import ONE_TASK, gathered
-from laxity.spark.intake import measured, riding
+from laxity.spark.intake import measured, rank_of, riding
 from laxity.spark.stage import Outcome, Turn
 from laxity.spark.state import BUCKET
 
@@ -145,26 +145,21 @@ class Merge:
 
     def _before(self, position: Key) -> Column:
         """Whether a row lies before a place in the total order."""
-        event_us, rank, seq = F.unix_micros("_event"), self._rank(), F.col("_seq")
+        event_us, rank, seq = F.unix_micros("_event"), rank_of(self.sources), F.col("_seq")
         at_us, by, nr = position
         tie = (rank < by) | ((rank == by) & (seq < nr))
         return (event_us < at_us) | ((event_us == at_us) & tie)
 
-    def _rank(self) -> Column:
-        """The source's place in the declaration."""
-        rank = F.lit(0)
-        for n, name in enumerate(self.sources[1:], start=1):
-            rank = F.when(F.col("_source") == name, n).otherwise(rank)
-        return rank
-
     def _order(self) -> tuple[Column, ...]:
         """Late rows first, then the total order."""
         late = F.col("_read") != Read.LATE
-        return (late, F.col("_event"), self._rank(), F.col("_seq"))
+        return (late, F.col("_event"), rank_of(self.sources), F.col("_seq"))
 
     def _key(self) -> Column:
         """A row's place in the total order."""
-        return F.struct(F.unix_micros("_event"), self._rank().cast("bigint"), F.col("_seq"))
+        return F.struct(
+            F.unix_micros("_event"), rank_of(self.sources).cast("bigint"), F.col("_seq")
+        )
 
     def _counts(self, frontier_us: int | None) -> list[Column]:
         """Rows by how they were read, and the last of those in order.
