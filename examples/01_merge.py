@@ -18,7 +18,7 @@ work = mkdtemp(prefix="laxity-example-")
 def trace(name: str) -> DataFrame:
     reader = spark.readStream.format("laxity.trace")
     reader = reader.option("generator", f"laxity.sim.workload:{name}").option("arg.seconds", 20)
-    return reader.option("rows_per_batch", 4_000).load()
+    return reader.option("arg.rate_per_s", 250).option("rows_per_batch", 4_000).load()
 
 
 bus, scats = (

@@ -1,5 +1,6 @@
 """One Spark session for the whole run; most tests need none."""
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,19 +12,28 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # nothing here runs for long
+# Nothing here runs for long; but code that is thrown out of a small cache is compiled again.
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 
 settings.register_profile("laxity", deadline=None, derandomize=True)
 settings.load_profile("laxity")
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+def java_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder Java starts in: where it looks for a path that is not absolute."""
+    return tmp_path_factory.mktemp("java")
+
+
+@pytest.fixture(scope="session")
+def spark(java_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     import laxity as lx
     from laxity.spark.session import SETTINGS
 
     java = "spark.driver.extraJavaOptions"
     home = tmp_path_factory.mktemp("spark")
+    here = Path.cwd()
+    os.chdir(java_folder)
     session = lx.session(
         "laxity tests",
         cores="2",
@@ -39,6 +49,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
             java: f"{SETTINGS[java]} {QUICK_JAVA}",
         },
     )
+    os.chdir(here)
     yield session
     session.stop()
 

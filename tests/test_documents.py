@@ -1,12 +1,15 @@
 """README, docs and examples run, or go."""
 
-import os
 import re
+import shutil
 import subprocess
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -17,21 +20,20 @@ def blocks(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
 
 
-def program() -> str:
-    """All pages and examples as one program, each in a namespace of its own."""
-    texts = {page.name: "\n".join(blocks(page)) for page in PAGES}
-    texts |= {program.name: program.read_text() for program in PROGRAMS}
-    runs = [f"exec(compile({text!r}, {name!r}, 'exec'), {{}})" for name, text in texts.items()]
-    return "\n".join(runs)
+CODE = {page.name: "\n".join(blocks(page)) for page in PAGES}
+CODE |= {program.name: program.read_text() for program in PROGRAMS}
 
 
 @pytest.mark.spark
-def test_the_code_of_every_page_and_example_runs(work: Path) -> None:
-    command = [sys.executable, "-W", "error", "-c", program()]
-    quick = os.environ | {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-    done = subprocess.run(command, cwd=work, env=quick, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "buses run late" in done.stdout
+@pytest.mark.parametrize("name", [name for name, code in CODE.items() if code])
+def test_the_code_of_every_page_and_example_runs(
+    spark: "SparkSession", java_folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """In the tests' session, which is active: `lx.session()` gives it back."""
+    monkeypatch.chdir(java_folder)
+    exec(compile(CODE[name], name, "exec"), {})
+    for left in java_folder.iterdir():
+        shutil.rmtree(left)
 
 
 @pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("*.md")], ids=lambda page: page.name)
