@@ -41,6 +41,7 @@ from laxity.spark.intake import (
     riding,
     unpacked,
 )
+from laxity.spark.keep import kept
 from laxity.spark.phases import Phases
 from laxity.spark.sinks import Sink
 from laxity.spark.sources import Source
@@ -169,11 +170,11 @@ class BatchRunner:
         if self._rides:
             observed, seen = riding(rows, self._intake_columns)
             return Taken(rows, _live(observed), lambda: seen.get, sources, advance)
-        cached = packed(rows, sources).persist()
-        aside.last(cached.unpersist)
+        at_hand, let_go = kept(packed(rows, sources))
+        aside.last(let_go)
         asked = [c for stage in self._plan.stages for c in stage.observes(self._memory(stage))]
-        numbers = measured(cached, [*self._intake_columns, *asked])
-        named = unpacked(cached, sources)
+        numbers = measured(at_hand, [*self._intake_columns, *asked])
+        named = unpacked(at_hand, sources)
         return Taken(named, _live(named), lambda: numbers, sources, advance)
 
     def _memory(self, stage: Stage) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from laxity.core.merge import MergeMemory, Read
 from laxity.durations import show_us
+from laxity.spark.changing import changing
 from laxity.spark.gather import gathered
 from laxity.spark.intake import riding
 from laxity.spark.stage import Outcome, Turn
@@ -123,7 +124,11 @@ class Join:
         )
         first = F.when(left_second, right_read).otherwise(left_read)
         second = F.when(left_second, left_read).otherwise(right_read)
-        clock_us = second["us"] if read_us is None else F.greatest(second["us"], F.lit(read_us))
+        clock_us = (
+            second["us"]
+            if read_us is None
+            else F.greatest(second["us"], changing(read_us, second["us"]))
+        )
         return both.where(F.abs(left_read["us"] - right_read["us"]) <= self.within_us).select(
             *self.on,
             F.greatest(first["event"], second["event"]).alias("_event"),

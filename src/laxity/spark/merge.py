@@ -5,7 +5,7 @@ rows; here the decision becomes a filter. Late rows are released at once, marked
 the table `held`, which is appended to and expired by event time, never rewritten whole.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -18,18 +18,17 @@ from laxity.core.merge import FIRST_US, Frontier, Key, MergeMemory, MergeTerms, 
 from laxity.core.report import Decision
 from laxity.core.slack import Seen
 from laxity.durations import show_us
-from laxity.spark.gather import ONE_TASK, gathered
-from laxity.spark.intake import measured, rank_of, riding
+from laxity.spark.changing import changing
+from laxity.spark.gather import ONE_TASK, gathered, in_order
+from laxity.spark.intake import RANK, measured, rank_of
 from laxity.spark.stage import Outcome, Turn
 from laxity.spark.state import BUCKET
 
 HELD = "held"
-FRESH = "_fresh"
-CLOSE_US = 1_000_000
 ACCURACY = 10_000  # of lateness quantiles: a rank is off by a ten-thousandth at most
 
 
-_Counted = Callable[[], dict[str, Any]]
+_NONE_LATE: dict[str, Any] = {Read.LATE: 0, "oldest_late": None}  # unless the intake saw some
 
 
 @dataclass(frozen=True)
@@ -51,12 +50,24 @@ class Merge:
         )
 
     def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
-        """How late the rows are, as far as the slack rule looks."""
-        newest_us = MergeMemory.model_validate(memory).frontier.newest_us
+        """Which rows are late, and how late."""
+        before = MergeMemory.model_validate(memory)
+        return (*self._late(before.position), *self._lateness(before.frontier.newest_us))
+
+    def _late(self, position: Key | None) -> Sequence[Column]:
+        """How many rows are late, and the oldest of them; rows that were held never are."""
+        if position is None:
+            return ()
+        late = F.col("_dead").isNull() & _before(position, F.col(RANK))
+        oldest = F.min(F.when(late, F.unix_micros("_event")))
+        return F.count_if(late).alias(Read.LATE), oldest.alias("oldest_late")
+
+    def _lateness(self, newest_us: int | None) -> Sequence[Column]:
+        """How far the rows lie behind, as far as the slack rule looks."""
         grid = self.rule.rule.grid
         if newest_us is None or not grid:
             return ()
-        late_us = F.greatest(F.lit(newest_us) - F.unix_micros("_event"), F.lit(0))
+        late_us = F.greatest(changing(newest_us) - F.unix_micros("_event"), F.lit(0))
         live_us = F.when(F.col("_dead").isNull(), late_us)
         if grid == (1.0,):
             return (F.array(F.max(live_us)).alias("lateness"),)
@@ -69,16 +80,18 @@ class Merge:
         frontier = after.frontier
         if not turn.intake.live and frontier.frontier_us == before.frontier.frontier_us:
             return self._nothing_new(rows, after)
-        read = self._read(frontier, before.position)
-        waiting = rows.select("*", read.alias("_read"), F.lit(True).alias(FRESH))
+        self._hold(rows, turn, frontier)
+        read = _read(frontier)
+        waiting = rows.withColumn("_read", self._marked(read, before.position))
         if (held := turn.tables.read(HELD)) is not None:
-            old = held.drop(BUCKET).select("*", read.alias("_read"), F.lit(False).alias(FRESH))
-            waiting = waiting.unionByName(old)
+            waiting = waiting.unionByName(held.drop(BUCKET).withColumn("_read", read))
         n_rows = turn.intake.live + before.n_held
         waiting = gathered(waiting, n_rows)
-        counts = self._hold(waiting, turn, frontier)
-        released = waiting.where(F.col("_read").isNotNull()).drop(FRESH)
+        begun = turn.aside.begin(lambda: self._counted(waiting, n_rows))
+        counts = cache(lambda: _NONE_LATE | turn.seen | begun())
+        released = waiting.where(F.col("_read").isNotNull())
         order = self._order()
+        span_us = before.frontier.frontier_us, frontier.frontier_us
         return Outcome(
             released.sortWithinPartitions(*order),
             memory=lambda: _remembered(after, counts()),
@@ -86,40 +99,33 @@ class Merge:
             numbers=lambda: _numbers(frontier, counts()),
             decisions=(_decision(frontier),),
             empty=frontier.frontier_us is None,
-            ordered=lambda: (
-                released.sortWithinPartitions(*order)
-                if n_rows <= ONE_TASK
-                else released.orderBy(*order)
-            ),
+            ordered=lambda: in_order(released, order, n_rows, span_us),
         )
 
-    def _hold(self, waiting: DataFrame, turn: Turn, frontier: Frontier) -> _Counted:
-        """Keep the new rows that have to wait, and forget the old ones that need not any more.
-
-        The rows are counted by the job that writes those to be kept, or by one of its own.
-        """
+    def _hold(self, rows: DataFrame, turn: Turn, frontier: Frontier) -> None:
+        """Keep the new rows that have to wait, and forget the old ones that need not any more."""
         newest = [one.newest_us for one in turn.intake.heard.values() if one.newest_us is not None]
-        frontier_us = frontier.frontier_us
-        columns = self._counts(frontier_us)
-        if newest and (frontier_us is None or max(newest) > frontier_us):
-            observed, seen = riding(waiting, columns)
-            still = observed.where(F.col("_read").isNull() & F.col(FRESH)).drop("_read", FRESH)
-            turn.tables.append(HELD, still, bucket=F.unix_micros("_event"), newest=max(newest))
-            counted = cache(lambda: self._with_last(seen.get, waiting))
-        else:
-            begun = turn.aside.begin(lambda: measured(waiting, columns))
-            counted = cache(lambda: self._with_last(begun(), waiting))
-        if frontier_us is not None:
-            turn.tables.expire(HELD, frontier_us + 1)
-        return counted
+        event_us, frontier_us = F.unix_micros("_event"), frontier.frontier_us
+        if frontier_us is None:
+            turn.tables.append(HELD, rows, bucket=event_us, newest=max(newest))
+            return
+        if newest and max(newest) > frontier_us:
+            still = rows.where(event_us > changing(frontier_us))
+            turn.tables.append(HELD, still, bucket=event_us, newest=max(newest))
+        turn.tables.expire(HELD, frontier_us + 1)
 
-    def _with_last(self, counts: dict[str, Any], waiting: DataFrame) -> dict[str, Any]:
-        """The counts, with the last key in order, should it not lie close to the frontier."""
-        if counts["last"] is None and counts["last_us"] is not None:
-            there = F.unix_micros("_event") == counts["last_us"]
-            rows = waiting.where(there & F.col("_read").isin(Read.READY, Read.SLACK))
-            counts |= measured(rows, [F.max(self._key()).alias("last")])
-        return counts
+    def _counted(self, waiting: DataFrame, n_rows: int) -> dict[str, Any]:
+        """Rows by how they were read, and the last of those in order; late ones are known.
+
+        Whole keys are dear to compare, so of many rows only those of the last time are.
+        """
+        key = F.struct(F.unix_micros("_event"), rank_of(self.sources).cast("bigint"), F.col("_seq"))
+        last = F.max(F.when(_in_order(), key)).alias("last")
+        if n_rows <= ONE_TASK:
+            return measured(waiting, [*_counts(), last])
+        counts = measured(waiting, _counts())
+        there = F.unix_micros("_event") == changing(counts["last_us"] or FIRST_US)
+        return counts | measured(waiting.where(there), [last])
 
     def _nothing_new(self, rows: DataFrame, after: MergeMemory) -> Outcome:
         """No row came and the frontier stands: nothing to do, and no job to find that out."""
@@ -133,50 +139,47 @@ class Merge:
             empty=True,
         )
 
-    def _read(self, frontier: Frontier, position: Key | None) -> Column:
-        """How each row is read; null if it is to wait."""
-        event_us = F.unix_micros("_event")
-        merge_us, frontier_us = frontier.merge_us, frontier.frontier_us
-        read = F.when(event_us <= (FIRST_US if merge_us is None else merge_us), Read.READY)
-        read = read.when(event_us <= (FIRST_US if frontier_us is None else frontier_us), Read.SLACK)
+    def _marked(self, read: Column, position: Key | None) -> Column:
+        """How a new row is read: late if it lies before the last one read in order."""
         if position is None:
             return read
-        return F.when(self._before(position), Read.LATE).otherwise(read)
-
-    def _before(self, position: Key) -> Column:
-        """Whether a row lies before a place in the total order."""
-        event_us, rank, seq = F.unix_micros("_event"), rank_of(self.sources), F.col("_seq")
-        at_us, by, nr = position
-        tie = (rank < by) | ((rank == by) & (seq < nr))
-        return (event_us < at_us) | ((event_us == at_us) & tie)
+        return F.when(_before(position, rank_of(self.sources)), Read.LATE).otherwise(read)
 
     def _order(self) -> tuple[Column, ...]:
         """Late rows first, then the total order."""
         late = F.col("_read") != Read.LATE
         return (late, F.col("_event"), rank_of(self.sources), F.col("_seq"))
 
-    def _key(self) -> Column:
-        """A row's place in the total order."""
-        return F.struct(
-            F.unix_micros("_event"), rank_of(self.sources).cast("bigint"), F.col("_seq")
-        )
 
-    def _counts(self, frontier_us: int | None) -> list[Column]:
-        """Rows by how they were read, and the last of those in order.
+def _read(frontier: Frontier) -> Column:
+    """How a row is read that is not late; null if it is to wait."""
+    event_us = F.unix_micros("_event")
+    merge_us, frontier_us = frontier.merge_us, frontier.frontier_us
+    ready_us = changing(FIRST_US if merge_us is None else merge_us)
+    slack_us = changing(FIRST_US if frontier_us is None else frontier_us)
+    return F.when(event_us <= ready_us, Read.READY).when(event_us <= slack_us, Read.SLACK)
 
-        Whole keys are dear to compare, so only those close to the frontier are.
-        """
-        read, event_us = F.col("_read"), F.unix_micros("_event")
-        marks = [F.count_if(read == mark).alias(mark) for mark in Read]
-        in_order = read.isin(Read.READY, Read.SLACK)
-        close = event_us > (FIRST_US if frontier_us is None else frontier_us - CLOSE_US)
-        return [
-            *marks,
-            F.count_if(read.isNull()).alias("held"),
-            F.max(F.when(in_order, event_us)).alias("last_us"),
-            F.max(F.when(in_order & close, self._key())).alias("last"),
-            F.min(F.when(read == Read.LATE, event_us)).alias("oldest_late"),
-        ]
+
+def _before(position: Key, rank: Column) -> Column:
+    """Whether a row lies before a place in the total order."""
+    event_us = F.unix_micros("_event")
+    place = F.struct(*(F.lit(number).cast("bigint") for number in position))
+    key = F.struct(event_us, rank.cast("bigint"), F.col("_seq"))
+    return (event_us <= changing(position[0])) & (key < place)
+
+
+def _in_order() -> Column:
+    return F.col("_read").isin(Read.READY, Read.SLACK)
+
+
+def _counts() -> list[Column]:
+    read = F.col("_read")
+    return [
+        F.count_if(read == Read.READY).alias(Read.READY),
+        F.count_if(read == Read.SLACK).alias(Read.SLACK),
+        F.count_if(read.isNull()).alias("held"),
+        F.max(F.when(_in_order(), F.unix_micros("_event"))).alias("last_us"),
+    ]
 
 
 def _seen(turn: Turn) -> Seen:

@@ -13,7 +13,7 @@ Nothing that a committed batch refers to is ever changed: writes go to folders o
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -21,6 +21,7 @@ from pyspark.sql.types import LongType, StructType
 
 from laxity.errors import StateError
 from laxity.spark.aside import Asides
+from laxity.spark.changing import changing
 from laxity.spark.checkpoint import Commit, Segment, Table
 from laxity.spark.files import Files
 
@@ -134,11 +135,13 @@ def read_table(spark: SparkSession, files: Files, name: str, table: Table) -> Da
     schema = StructType.fromJson(table.columns)
     paths = [f"{files.uri}/{_folder(name, segment)}" for segment in table.segments]
     reader = spark.read.schema(schema)
-    parts = [reader.parquet(path) for path in paths]
-    rows = parts[0]
-    for part in parts[1:]:
-        rows = rows.union(part)
-    return rows if table.floor is None else rows.where(F.col(BUCKET) >= table.floor)
+    if all(segment.newest is not None for segment in table.segments):
+        rows = reader.parquet(*paths)
+        floor = None if table.floor is None else changing(table.floor, F.col(BUCKET))
+    else:  # folders named after buckets: the plain number lets Spark skip them
+        rows = reduce(DataFrame.union, map(reader.parquet, paths))
+        floor = None if table.floor is None else F.lit(table.floor)
+    return rows if floor is None else rows.where(F.col(BUCKET) >= floor)
 
 
 def sweep(files: Files, kept: Iterable[Commit]) -> None:

@@ -1,0 +1,16 @@
+"""Numbers that are others in every batch, in code that stays the same.
+
+Spark writes a number into the Java code it generates for a job, so a new number means new code:
+compiled anew, and slow until Java has warmed to it. A number inside an array is handed to the code
+instead, as long as its place there is not known beforehand.
+"""
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+
+def changing(value: int | Column, beside: Column | None = None) -> Column:
+    """The value in every row, beside a whole number that is never null; by default the event's."""
+    number = F.lit(value).cast("bigint") if isinstance(value, int) else value
+    whole = F.unix_micros("_event") if beside is None else beside
+    return F.get(F.array(number, number), whole.bitwiseAND(1).cast("int"))

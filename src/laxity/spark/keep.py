@@ -1,0 +1,22 @@
+"""Keep a batch's rows at hand, so that several jobs read them once from their source.
+
+With executors inside the driver, rows are kept as they are: half the price of a columnar cache.
+Such rows cannot be made again from their source, so where an executor can be lost without the
+driver they are cached, which can.
+"""
+
+from collections.abc import Callable
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+
+
+def kept(rows: DataFrame) -> tuple[DataFrame, Callable[[], object]]:
+    """The rows as the first job that reads them leaves them, and how to let go of them."""
+    if not str(rows.sparkSession.sparkContext.master).startswith("local"):
+        cached = rows.persist()
+        return cached, cached.unpersist
+    level = StorageLevel.MEMORY_AND_DISK_DESER
+    copied = rows.localCheckpoint(eager=False, storageLevel=level)
+    stored = copied._jdf.queryExecution().analyzed().rdd()
+    return copied, lambda: stored.unpersist(False)
