@@ -90,27 +90,33 @@ def best_of(hill: Hill, start: Places, limit_us: float) -> Found:
     if not found.keeps or len(start) == 1:
         return found
     others = [climb(hill, _highest(hill, start, name, limit_us), limit_us) for name in start]
-    best = min([found, *others], key=lambda one: _better(one.early_per_s, one.places))
+    best = min([found, *others], key=lambda one: _better(hill, one.places))
     return replace(best, n_evaluated=hill.n_evaluated)
 
 
 def climb(hill: Hill, start: Places, limit_us: float) -> Found:
     """The best slacks that steps from `start` lead to, within the limit."""
-    places, (latency_us, early) = start, hill.at(start)
-    keeps = latency_us < limit_us
-    step = FIRST_STEP if keeps else 0
-    while step:
-        best, better = None, _better(early, places)
-        for tried in _neighbours(places, step):
-            its_latency_us, its_early = hill.at(tried)
-            worth = _better(its_early, tried)
-            if its_latency_us < limit_us and worth < better:
-                best, better = (tried, its_latency_us, its_early), worth
-        if best is None:
-            step //= 2
-        else:
-            places, latency_us, early = best
-    return Found(places, latency_us, early, keeps, hill.n_evaluated)
+    latency_us, early = hill.at(start)
+    if latency_us >= limit_us:
+        return Found(start, latency_us, early, False, hill.n_evaluated)
+    places, before = start, None
+    while places != before:  # steps that led nowhere may lead somewhere from here
+        before, step = places, FIRST_STEP
+        while step:
+            best = min(_allowed(hill, places, step, limit_us), key=lambda one: _better(hill, one))
+            if _better(hill, best) < _better(hill, places):
+                places = best
+            else:
+                step //= 2
+    return Found(places, *hill.at(places), True, hill.n_evaluated)
+
+
+def _allowed(hill: Hill, places: Places, step: int, limit_us: float) -> list[Places]:
+    """Here, and where a step leads within the limit."""
+    return [
+        places,
+        *(tried for tried in _neighbours(places, step) if hill.at(tried)[0] < limit_us),
+    ]
 
 
 def _highest(hill: Hill, start: Places, name: str, limit_us: float) -> Places:
@@ -125,9 +131,9 @@ def _highest(hill: Hill, start: Places, name: str, limit_us: float) -> Places:
     return start | {name: low}
 
 
-def _better(early_per_s: float, places: Places) -> tuple[float, int]:
-    """What is to be small: rows a second, in tenths; then what slack is not used."""
-    return round(early_per_s, 1), -sum(places.values())
+def _better(hill: Hill, places: Places) -> tuple[float, int]:
+    """What is to be small: rows a second, in thousandths; then what slack is not used."""
+    return round(hill.at(places)[1], 3), -sum(places.values())
 
 
 def _neighbours(places: Places, step: int) -> Iterator[Places]:

@@ -20,6 +20,7 @@ from laxity.errors import ConfigError
 
 Ints = NDArray[np.int64]
 Columns = Mapping[str, NDArray[np.generic]]
+Part = tuple[Rows, NDArray[np.int8], int, int, int]  # read by a batch: began, done, its slack
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Reads:
     `source` is the source's rank, `row` the row's place in that source; `slack_us` the slack then.
     `read_us` is when its batch began, `done_us` when that was done. `batches` are all of them, also
     those that read nothing, as (began, done, slack). `held` are the rows still waiting when the
-    workload ended, as (source, row).
+    workload ended, as (source, row), `memory` is what the merge remembered then.
     """
 
     event_us: Ints
@@ -61,6 +62,7 @@ class Reads:
     slack_us: Ints
     held: Ints
     batches: Ints
+    memory: MergeMemory
 
     @property
     def latency_us(self) -> Ints:
@@ -101,11 +103,10 @@ def run(
     progress = Progress(names, idle_after_us or {}, first_us)
     memory, held, taken = MergeMemory(), no_rows(), 0
     latency_us: int | None = None
-    parts: list[tuple[Rows, NDArray[np.int8]]] = []
-    batches: list[tuple[int, int, int]] = []
+    parts: list[Part] = []
     now_us, end_us = first_us, max(last_us + every_us, until_us or 0)
     while now_us < end_us:
-        now_us = max(now_us + every_us, batches[-1][1] if batches else 0)
+        now_us = max(now_us + every_us, parts[-1][3] if parts else 0)
         end = int(np.searchsorted(arrival_us, now_us, side="right"))
         fresh = rows.take(np.arange(taken, end))
         taken = end
@@ -119,9 +120,8 @@ def run(
         done_us = now_us + cost.of(read.rows.ref.size)
         if read.rows.ref.size:
             latency_us = done_us - int(arrival_us[read.rows.ref].min())
-        parts.append((read.rows, read.marks))
-        batches.append((now_us, done_us, at.slack_us or 0))
-    return _reads(parts, batches, held, place, arrival_us)
+        parts.append((read.rows, read.marks, now_us, done_us, at.slack_us or 0))
+    return _reads(parts, memory, held, place, arrival_us)
 
 
 def _counted(read: Released) -> dict[str, Any]:
@@ -176,25 +176,22 @@ def _seen(
 
 
 def _reads(
-    parts: list[tuple[Rows, NDArray[np.int8]]],
-    batches: list[tuple[int, int, int]],
-    held: Rows,
-    place: Ints,
-    arrival_us: Ints,
+    parts: list[Part], memory: MergeMemory, held: Rows, place: Ints, arrival_us: Ints
 ) -> Reads:
     """All batches in one, with every row's place in its own source."""
-    ref = np.concatenate([part.ref for part, _ in parts])
-    times = np.array(batches, np.int64)
-    read_us, done_us, slack_us = np.repeat(times, [part.ref.size for part, _ in parts], axis=0).T
+    ref = np.concatenate([part.ref for part, *_ in parts])
+    times = np.array([batch for _, _, *batch in parts], np.int64)
+    read_us, done_us, slack_us = np.repeat(times, [part.ref.size for part, *_ in parts], axis=0).T
     return Reads(
-        event_us=np.concatenate([part.event_us for part, _ in parts]),
-        source=np.concatenate([part.rank for part, _ in parts]),
+        event_us=np.concatenate([part.event_us for part, *_ in parts]),
+        source=np.concatenate([part.rank for part, *_ in parts]),
         row=place[ref],
         arrival_us=arrival_us[ref],
         read_us=read_us,
         done_us=done_us,
-        mark=np.concatenate([marks for _, marks in parts]),
+        mark=np.concatenate([marks for _, marks, *_ in parts]),
         slack_us=slack_us,
         held=np.stack([held.rank, place[held.ref]]),
         batches=times,
+        memory=memory,
     )
