@@ -100,7 +100,7 @@ def test_a_tuner_of_three_operators_gives_slack_to_the_merge_that_needs_it() -> 
     assert changes(said) <= 6
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     st.integers(0, 12 * S), st.integers(0, 2 * S), st.sampled_from([0.1, 0.5, 0.9]), st.booleans()
 )
