@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _setup(seconds: int) -> Setup:
-    return Setup(seconds, warm_s=30, delay="growing:1ms", deadline_s=35, low_s=5, high_s=100)
+    return Setup(seconds, warm_s=30, delay="growing:1ms", deadline_s=35, low_s=5, high_s=120)
 
 
 SCALES: dict[Scale, Setup] = {"quick": _setup(150), "full": _setup(300)}
