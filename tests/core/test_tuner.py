@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laxity.core.decision import AIM, Coming, Terms, decide
-from laxity.core.estimator import FitNow, table
+from laxity.core.estimator import FitAside, FitNow, Fitting, table
 from laxity.core.history import MOST_POINTS, Point, Points, save_history
 from laxity.core.merge import MergeTerms
 from laxity.core.operators import Graph, Operator
@@ -90,6 +91,23 @@ def test_slower_results_cut_the_slack_and_the_reason_is_told() -> None:
     assert "violation" in {one.fired for one in fired}
     assert "at worst the deadline would be missed, even without slack" in {one.why for one in fired}
     assert fired[-1].slacks_us == {"merge": 0}
+
+
+class AtOnce(Executor):
+    """Does the work as it is handed in; it is noticed the next time one asks."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(fn(*args, **kwargs))
+        return done
+
+
+@pytest.mark.parametrize("fitting", [QUICK, FitAside(AtOnce(), QUICK)], ids=["now", "aside"])
+def test_new_models_are_reason_enough_to_look_again(fitting: Fitting) -> None:
+    """With so large an alpha there is never room."""
+    said, _ = world(tuner(6, fitting=fitting, alpha=0.95), {"merge": steady(9 * S)}, 120)
+    assert said[0]["merge"] < 0.2 * S
+    assert said[-1]["merge"] > 4 * S
 
 
 def test_a_tuner_of_three_operators_gives_slack_to_the_merge_that_needs_it() -> None:

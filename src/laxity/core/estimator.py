@@ -126,12 +126,13 @@ def learned(known: Floats, x: Floats, y: Floats, rest: Regressor) -> Learned:
 
 @dataclass(frozen=True)
 class Model:
-    """The two models of one operator."""
+    """The two models of one operator; `upto_us` tells them from older and newer ones."""
 
     latency: Learned
     early: Learned
     operator: Operator
     pace: float
+    upto_us: int
 
     def latency_s(self, rows: Floats) -> tuple[Floats, Floats]:
         """The longest latency in each row's situation, and how unsure that is."""
@@ -201,4 +202,5 @@ def _fitted(operator: Operator, points: Points, seed: int, make: Make) -> Model:
         early=learned(early_per_s(rows), x, _per_s(rows, "n_slack"), make(seed)),
         operator=operator,
         pace=event_pace,
+        upto_us=points[-1].at_us,
     )

@@ -62,8 +62,8 @@ class Tuner:
         now_us = max(one.now_us for one in seen.values())
         memory = memory | {"watches": _listed(watches)}
         if now_us - min(one.from_us for one in watches.values()) >= PERIOD_US:
-            memory, learned = self._learn(memory, watches, now_us)
-            memory = self._decide(memory, watches, now_us, learned)
+            memory = self._learn(memory, watches, now_us)
+            memory = self._decide(memory, watches, now_us)
             memory |= {"watches": _listed({name: watch_from(one) for name, one in seen.items()})}
         return dict(memory["slacks_us"]), memory
 
@@ -81,15 +81,14 @@ class Tuner:
             "points": points,
             "fitted": points,
             "n_new": 0,
+            "models": {},
             "settled_us": 0,
             "raise_us": 0,
             "tuning": Tuning(slacks_us=slacks_us).model_dump(),
         }
 
-    def _learn(
-        self, memory: Memory, watches: Mapping[str, Watch], now_us: int
-    ) -> tuple[Memory, bool]:
-        """Add the period's points; whether it is time for new models."""
+    def _learn(self, memory: Memory, watches: Mapping[str, Watch], now_us: int) -> Memory:
+        """Add the period's points, and fit to all of them if it is time for new models."""
         points, n_new, missed = dict(memory["points"]), memory["n_new"], False
         for name, watch in watches.items():
             point = watch.point(memory["slacks_us"].get(name, 0), now_us)
@@ -97,14 +96,11 @@ class Tuner:
                 points[name] = [list(one) for one in thinned((*points_of(points[name]), point))]
                 missed = missed or point.latency_us > self.deadline_us
                 n_new += 1
-        learned = missed or n_new >= REFIT_AFTER * len(watches)
-        if not learned:
-            return memory | {"points": points, "n_new": n_new}, False
-        return memory | {"points": points, "fitted": points, "n_new": 0}, True
+        if missed or n_new >= REFIT_AFTER * len(watches):
+            return memory | {"points": points, "fitted": points, "n_new": 0}
+        return memory | {"points": points, "n_new": n_new}
 
-    def _decide(
-        self, memory: Memory, watches: Mapping[str, Watch], now_us: int, learned: bool
-    ) -> Memory:
+    def _decide(self, memory: Memory, watches: Mapping[str, Watch], now_us: int) -> Memory:
         """The slacks for the period to come."""
         slacks_us = memory["slacks_us"]
         coming = {
@@ -114,6 +110,8 @@ class Tuner:
         known = {name: one for name, one in coming.items() if one is not None}
         if len(known) < len(self.graph.operators):
             return memory | {"tuning": Tuning(slacks_us=slacks_us).model_dump()}
+        models = {name: one.model.upto_us for name, one in known.items()}
+        learned, memory = models != memory["models"], memory | {"models": models}
         tuning = decide(self._terms, self.graph, slacks_us, known, learned)
         if not tuning.changed:
             return memory | {"tuning": tuning.model_dump()}
