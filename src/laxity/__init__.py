@@ -18,6 +18,7 @@ from laxity.errors import (
 
 if TYPE_CHECKING:
     from laxity.core.slack import Fixed, MaxDelay, Quantile, Tcp
+    from laxity.core.tuned import Tuned
     from laxity.spark.latest import latest
     from laxity.spark.letters import read_letters
     from laxity.spark.query import Query
@@ -35,6 +36,7 @@ _HOME = {
     "MaxDelay": "core.slack",
     "Quantile": "core.slack",
     "Tcp": "core.slack",
+    "Tuned": "core.tuned",
     "latest": "spark.latest",
     "merge": "spark.stream",
     "read_letters": "spark.letters",
@@ -63,6 +65,7 @@ __all__ = [
     "StateError",
     "Stream",
     "Tcp",
+    "Tuned",
     "console",
     "foreach",
     "latest",

@@ -4,11 +4,26 @@ from pathlib import Path
 import pytest
 
 from laxity.errors import ConfigError, StateError
-from laxity.paper import FIGURES, ssg_fig4, ssg_fig8, ssg_fig9
+from laxity.paper import (
+    FIGURES,
+    ssg_fig4,
+    ssg_fig8,
+    ssg_fig9,
+    ssg_fig12,
+    ssg_fig13,
+    ssg_table1,
+)
 from laxity.paper.figure import Figure, figure, reproduce
 from laxity.paper.result import Claim, Result, read_result
 
-MODULES: dict[str, Figure] = {"ssg-fig4": ssg_fig4, "ssg-fig8": ssg_fig8, "ssg-fig9": ssg_fig9}
+MODULES: dict[str, Figure] = {
+    "ssg-fig4": ssg_fig4,
+    "ssg-fig8": ssg_fig8,
+    "ssg-fig9": ssg_fig9,
+    "ssg-table1": ssg_table1,
+    "ssg-fig12": ssg_fig12,
+    "ssg-fig13": ssg_fig13,
+}
 
 
 def result(*, holds: bool = True) -> Result:

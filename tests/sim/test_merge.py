@@ -13,7 +13,7 @@ import oracles
 from laxity.core.merge import MergeTerms
 from laxity.core.slack import GRID, Fixed, MaxDelay, Memory, Quantile, Seen, SlackRule, Tcp
 from laxity.errors import ConfigError
-from laxity.sim.merge import Reads, run
+from laxity.sim.merge import Cost, Reads, run
 from laxity.sim.workload import bus, scats
 from merging import MARKS
 from oracles import Batch, Marked, Row, Setting
@@ -176,3 +176,25 @@ def test_time_must_move_and_there_must_be_rows() -> None:
     none = np.empty(0, np.int64)
     with pytest.raises(ConfigError, match="a merge needs at least one row"):
         run({"a": {"event_us": none, "arrival_us": none}}, MergeTerms(Fixed(None)), every_us=1)
+
+
+def test_processing_takes_its_time_and_keeps_the_next_batch_waiting() -> None:
+    source = {"event_us": np.array([1, 2, 3, 4]), "arrival_us": np.array([0, 2, 4, 25])}
+    reads = run({"a": source}, MergeTerms(Fixed(None)), every_us=10, cost=Cost(12, 1))
+    assert reads.batches.tolist() == [[10, 25, 0], [25, 38, 0], [38, 50, 0]]
+    assert reads.read_us.tolist() == [10, 10, 10, 25]
+    assert reads.latency_us.tolist() == [25, 23, 21, 13]
+
+
+def test_a_rule_is_shown_what_the_last_batch_read_and_how_far_sources_are_apart() -> None:
+    sources: Workload = {
+        "a": {"event_us": np.array([1, 9]), "arrival_us": np.array([0, 12])},
+        "b": {"event_us": np.array([4]), "arrival_us": np.array([0])},
+    }
+    noting = Noting()
+    reads = run(sources, MergeTerms(noting), every_us=10, until_us=30)
+    shown = [
+        (one.now_us, one.newest_us, one.lag_us, one.n_read, one.n_slack) for one in noting.shown
+    ]
+    assert shown == [(10, 4, 3, 0, 0), (20, 9, 5, 1, 0), (30, 9, 5, 1, 0)]
+    assert (reads.memory.n_held, reads.memory.n_read) == (1, 0)

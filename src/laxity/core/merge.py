@@ -12,7 +12,7 @@ complete only when it moves on. Where a row's own source breaks its order, the r
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -55,6 +55,7 @@ class MergeMemory(BaseModel):
     """What a merge carries from batch to batch.
 
     `position` is the last key in total order that was released, `n_held` how many rows wait.
+    `n_read` and `n_slack` are the rows the last batch read, and those of them read early.
     `waiting` are the batches whose rows may still be held: when they came, and their newest event.
     """
 
@@ -63,6 +64,8 @@ class MergeMemory(BaseModel):
     frontier: Frontier = Frontier()
     position: Key | None = None
     n_held: int = 0
+    n_read: int = 0
+    n_slack: int = 0
     waiting: tuple[tuple[int, int], ...] = ()
     rule: dict[str, Any] = {}
 
@@ -92,9 +95,17 @@ def decide(
     >>> after.frontier.frontier_us, after.frontier.why
     (5999999, 'slack ran out')
     """
-    slack_us, rule = terms.rule.next(memory.rule, seen)
     newest_us = _latest(state.newest_us for state in sources.values())
     merge_us = merge_point_us(sources, terms.ties)
+    seen = replace(
+        seen,
+        now_us=now_us,
+        newest_us=newest_us,
+        lag_us=None if newest_us is None or merge_us is None else newest_us - merge_us,
+        n_read=memory.n_read,
+        n_slack=memory.n_slack,
+    )
+    slack_us, rule = terms.rule.next(memory.rule, seen)
     waiting, overdue_us = _overdue(terms, memory, newest_us, now_us)
     limits = {
         "every source is past": merge_us,

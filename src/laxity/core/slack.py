@@ -3,7 +3,8 @@
 A rule sees, batch by batch, how late rows were and how long results took, and says how long rows
 may wait from now on. Rules keep no state of their own: they get their memory and give it back, as
 JSON values. `Fixed`, `MaxDelay` and `Tcp` are those the seed compares with (Slack-ScaleGate, §6),
-`Quantile` is the rule of other engines. A rule that starts from a deadline has its seat here too.
+`Quantile` is the rule of other engines. `Tuned`, which starts from a deadline, is in
+`laxity.core.tuned`.
 
 A row's *lateness* is how far it lies behind the newest event of all sources before its batch came.
 """
@@ -23,6 +24,7 @@ STEP_US = 1_000_000  # what Tcp adds when latency falls
 ENOUGH_ROWS = 250  # before a quantile means anything
 RECENT_ROWS = 10_000  # what Quantile looks back on,
 RECENT_BATCHES = 500  # and how many batches of them it remembers at most
+TUNED = "tuned:"  # and a deadline
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,20 @@ class Seen:
     """What a rule may know of one batch.
 
     `lateness_us` are the quantiles of the rows' lateness at the rule's `grid`, empty without rows.
-    `latency_us` is how long the newest results took, if there were any.
+    `latency_us` is how long the newest results took, if there were any. The rest is filled in by
+    `laxity.core.merge.decide`: the time it is, the newest event of all, how far the slowest source
+    that still speaks is behind it (None if one has not begun), and of the batch before, how many
+    rows it read and how many of them early, for lack of slack.
     """
 
     n_rows: int = 0
     lateness_us: tuple[int, ...] = ()
     latency_us: int | None = None
+    now_us: int = 0
+    newest_us: int | None = None
+    lag_us: int | None = None
+    n_read: int = 0
+    n_slack: int = 0
 
 
 class SlackRule(Protocol):
@@ -181,7 +191,11 @@ def parse_slack(text: str) -> SlackRule:
 
     >>> str(parse_slack("2s")), str(parse_slack("none")), parse_slack("quantile")
     ('2s', 'until every source is past', Quantile(q=0.95, at_least='50ms', at_most='7d'))
+    >>> str(parse_slack("tuned:6s"))
+    'tuned so that results are out within 6s'
     """
+    from laxity.core.tuned import Tuned  # it is a slack rule itself
+
     rules: dict[str, Callable[[], SlackRule]] = {
         "none": lambda: Fixed(None),
         "max-delay": MaxDelay,
@@ -190,9 +204,12 @@ def parse_slack(text: str) -> SlackRule:
     }
     if text in rules:
         return rules[text]()
+    if text.startswith(TUNED):
+        return Tuned(text.removeprefix(TUNED))
     try:
         return Fixed(text)
     except ConfigError as error:
         raise ConfigError(
-            f'slack must be a duration like "2s" or one of {", ".join(rules)}; got {text!r}'
+            f'slack must be a duration like "2s", a deadline like "tuned:6s" '
+            f"or one of {', '.join(rules)}; got {text!r}"
         ) from error

@@ -83,7 +83,8 @@ def _seen(
     interval, n = _interval(reads.read_us, setup), _n_intervals(setup)
     late = np.bincount(interval[reads.mark == LATE], minlength=n)
     slack_read = np.bincount(interval[reads.mark == SLACK], minlength=n)
-    events = np.bincount(_event_intervals(sources, reads, setup), minlength=n)
+    when_us = reads.read_us[detected(sources, reads, setup.window_s * SECOND_US)]
+    events = np.bincount(_interval(when_us, setup), minlength=n)
     longest_us = np.zeros(n, np.int64)
     np.maximum.at(longest_us, interval, reads.latency_us)
     return {
@@ -96,17 +97,16 @@ def _seen(
     }
 
 
-def _event_intervals(sources: dict[str, Columns], reads: merge.Reads, setup: Setup) -> Ints:
-    """The interval in which each event was detected: when the later of its two rows was read."""
+def detected(sources: dict[str, Columns], reads: merge.Reads, window_us: int) -> Ints:
+    """The reads that detect an event each: the later of its two rows."""
     area = np.empty_like(reads.row)
     for rank, columns in enumerate(sources.values()):
         mine = reads.source == rank
         area[mine] = columns["area"][reads.row[mine]]
-    pairs = joined(reads.event_us, reads.source, area, setup.window_s * SECOND_US)
+    pairs = joined(reads.event_us, reads.source, area, window_us)
     late = sources["bus"]["delay_s"][reads.row[pairs.left]] > LATE_BUS_S
     heavy = sources["scats"]["flow"][reads.row[pairs.right]] > HEAVY_FLOW
-    later = np.maximum(pairs.left, pairs.right)[late & heavy]
-    return _interval(reads.read_us[later], setup)
+    return np.maximum(pairs.left, pairs.right)[late & heavy]
 
 
 def _lag_s(columns: Columns, setup: Setup) -> list[float]:

@@ -1,23 +1,45 @@
 """Run a merge over a workload on the virtual clock, batch by batch.
 
 The same decider and the same semantics as on Spark: every `every_us` the rows that have arrived
-are observed, the frontier is decided, and what may be read is read. Processing takes no time here.
+are observed, the frontier is decided, and what may be read is read. Processing takes the time that
+`Cost` says, by default none; a batch that takes longer than `every_us` keeps the next one waiting.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from laxity.core.merge import MergeMemory, MergeTerms, decide
 from laxity.core.progress import Heard, Progress
-from laxity.core.release import LATE, SLACK, Rows, no_rows, release
+from laxity.core.release import LATE, SLACK, Released, Rows, no_rows, release
 from laxity.core.slack import Seen
 from laxity.errors import ConfigError
 
 Ints = NDArray[np.int64]
 Columns = Mapping[str, NDArray[np.generic]]
+Part = tuple[Rows, NDArray[np.int8], int, int, int]  # read by a batch: began, done, its slack
+
+
+@dataclass(frozen=True)
+class Cost:
+    """How long a batch takes: so much for itself, and so much for each row it reads."""
+
+    batch_us: int = 0
+    row_us: int = 0
+
+    def of(self, n_rows: int) -> int:
+        """The time a batch takes that reads so many rows.
+
+        >>> Cost(batch_us=500, row_us=2).of(10)
+        520
+        """
+        return self.batch_us + self.row_us * n_rows
+
+
+FREE = Cost()
 
 
 @dataclass(frozen=True)
@@ -25,7 +47,9 @@ class Reads:
     """Every row read, in the order it was read.
 
     `source` is the source's rank, `row` the row's place in that source; `slack_us` the slack then.
-    `held` are the rows still waiting when the workload ended, as (source, row).
+    `read_us` is when its batch began, `done_us` when that was done. `batches` are all of them, also
+    those that read nothing, as (began, done, slack). `held` are the rows still waiting when the
+    workload ended, as (source, row), `memory` is what the merge remembered then.
     """
 
     event_us: Ints
@@ -33,14 +57,17 @@ class Reads:
     row: Ints
     arrival_us: Ints
     read_us: Ints
+    done_us: Ints
     mark: NDArray[np.int8]
     slack_us: Ints
     held: Ints
+    batches: Ints
+    memory: MergeMemory
 
     @property
     def latency_us(self) -> Ints:
-        """How long every row was held."""
-        return self.read_us - self.arrival_us
+        """How long it took from every row's arrival until its batch was done."""
+        return self.done_us - self.arrival_us
 
     @property
     def n_slack(self) -> int:
@@ -59,8 +86,10 @@ def run(
     every_us: int,
     idle_after_us: Mapping[str, int | None] | None = None,
     until_us: int | None = None,
+    *,
+    cost: Cost = FREE,
 ) -> Reads:
-    """Read the sources through a merge, a batch every `every_us`.
+    """Read the sources through a merge, a batch every `every_us` or when the last one is done.
 
     Each source has `event_us`, `arrival_us` (sorted) and perhaps `seq`. The run ends one tick after
     the last arrival, or at `until_us`: with idle sources or a bound on holding, that is when the
@@ -74,9 +103,10 @@ def run(
     progress = Progress(names, idle_after_us or {}, first_us)
     memory, held, taken = MergeMemory(), no_rows(), 0
     latency_us: int | None = None
-    parts: list[tuple[Rows, NDArray[np.int8], int, int]] = []
-    end_us = max(last_us + every_us, until_us or 0)
-    for now_us in range(first_us + every_us, end_us + every_us, every_us):
+    parts: list[Part] = []
+    now_us, end_us = first_us, max(last_us + every_us, until_us or 0)
+    while now_us < end_us:
+        now_us = max(now_us + every_us, parts[-1][3] if parts else 0)
         end = int(np.searchsorted(arrival_us, now_us, side="right"))
         fresh = rows.take(np.arange(taken, end))
         taken = end
@@ -85,12 +115,23 @@ def run(
         memory = decide(terms, memory, states, seen, now_us)
         at = memory.frontier
         read = release(held.plus(fresh), at.frontier_us, at.merge_us, memory.position)
-        memory = memory.model_copy(update={"position": read.position})
         held = read.held
+        memory = memory.model_copy(update=_counted(read))
+        done_us = now_us + cost.of(read.rows.ref.size)
         if read.rows.ref.size:
-            latency_us = now_us - int(arrival_us[read.rows.ref].min())
-        parts.append((read.rows, read.marks, now_us, at.slack_us or 0))
-    return _reads(parts, held, place, arrival_us)
+            latency_us = done_us - int(arrival_us[read.rows.ref].min())
+        parts.append((read.rows, read.marks, now_us, done_us, at.slack_us or 0))
+    return _reads(parts, memory, held, place, arrival_us)
+
+
+def _counted(read: Released) -> dict[str, Any]:
+    """What a merge remembers of what it read."""
+    return {
+        "position": read.position,
+        "n_held": int(read.held.ref.size),
+        "n_read": int(read.rows.ref.size),
+        "n_slack": int((read.marks == SLACK).sum()),
+    }
 
 
 def _all_rows(sources: Mapping[str, Columns]) -> tuple[Rows, Ints, Ints]:
@@ -135,18 +176,22 @@ def _seen(
 
 
 def _reads(
-    parts: list[tuple[Rows, NDArray[np.int8], int, int]], held: Rows, place: Ints, arrival_us: Ints
+    parts: list[Part], memory: MergeMemory, held: Rows, place: Ints, arrival_us: Ints
 ) -> Reads:
     """All batches in one, with every row's place in its own source."""
     ref = np.concatenate([part.ref for part, *_ in parts])
-    counts = [part.ref.size for part, *_ in parts]
+    times = np.array([batch for _, _, *batch in parts], np.int64)
+    read_us, done_us, slack_us = np.repeat(times, [part.ref.size for part, *_ in parts], axis=0).T
     return Reads(
         event_us=np.concatenate([part.event_us for part, *_ in parts]),
         source=np.concatenate([part.rank for part, *_ in parts]),
         row=place[ref],
         arrival_us=arrival_us[ref],
-        read_us=np.repeat(np.array([now for *_, now, _ in parts], np.int64), counts),
+        read_us=read_us,
+        done_us=done_us,
         mark=np.concatenate([marks for _, marks, *_ in parts]),
-        slack_us=np.repeat(np.array([slack for *_, slack in parts], np.int64), counts),
+        slack_us=slack_us,
         held=np.stack([held.rank, place[held.ref]]),
+        batches=times,
+        memory=memory,
     )

@@ -1,0 +1,79 @@
+"""The slack rule that starts from a deadline: one merge under a tuner.
+
+`Tuned` is to a query with one merge what `laxity.core.tuner.Tuner` is to any graph.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from laxity.core.estimator import FitNow, Fitting
+from laxity.core.history import Points, load_history
+from laxity.core.operators import Graph, Operator
+from laxity.core.slack import Memory, Seen
+from laxity.core.tuner import Tuner
+from laxity.durations import Duration, duration_us, show_us
+from laxity.errors import ConfigError
+
+MERGE = "merge"  # the operator's name in a history
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """As much slack as the deadline leaves, found by predicting what slack does.
+
+    `deadline` is from a row's arrival until its result is out: waiting, the batch and processing
+    all count. `alpha` is the share of it that must be left before more slack is tried; `history` a
+    file of `laxity.core.history` or its points. With a seed the same input gives the same slacks.
+
+    >>> rule = Tuned("6s")
+    >>> rule.next({}, Seen())[0]  # cold
+    1500000
+    """
+
+    grid: ClassVar[tuple[float, ...]] = ()
+
+    deadline: Duration
+    alpha: float = 0.5
+    history: str | Path | Points | None = None
+    seed: int = 0
+    window: Duration = "0s"
+    fitting: Fitting | None = field(default=None, repr=False)
+    tuner: Tuner = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        history = self.history or ()
+        points = history if isinstance(history, tuple) else load_history(history).get(MERGE, ())
+        tuner = Tuner(
+            Graph({MERGE: Operator(window_us=duration_us(self.window, "window"))}),
+            duration_us(self.deadline, "deadline"),
+            self.alpha,
+            FitNow(self.seed) if self.fitting is None else self.fitting,
+            {MERGE: points},
+        )
+        object.__setattr__(self, "tuner", tuner)
+
+    def next(self, memory: Memory, seen: Seen) -> tuple[int | None, Memory]:
+        """The slack the tuner has for its one merge."""
+        slacks_us, memory = self.tuner.next(memory, {MERGE: seen})
+        return slacks_us[MERGE], memory
+
+    def __str__(self) -> str:
+        return f"tuned so that results are out within {show_us(self.tuner.deadline_us)}"
+
+
+def refuse_below_floor(deadline: Duration, floor_us: int) -> None:
+    """Refuse a deadline that no slack can keep: `floor_us` is what a batch took at the quickest.
+
+    >>> refuse_below_floor("300ms", 560_000)
+    Traceback (most recent call last):
+    laxity.errors.ConfigError: deadline 300ms is shorter than a batch takes here: 560ms at the \
+quickest, measured without slack; state more than 560ms
+    """
+    deadline_us = duration_us(deadline, "deadline")
+    if deadline_us <= floor_us:
+        raise ConfigError(
+            f"deadline {show_us(deadline_us)} is shorter than a batch takes here: "
+            f"{show_us(floor_us)} at the quickest, measured without slack; "
+            f"state more than {show_us(floor_us)}"
+        )
