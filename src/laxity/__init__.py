@@ -19,6 +19,7 @@ from laxity.errors import (
 if TYPE_CHECKING:
     from laxity.core.slack import Fixed, MaxDelay, Quantile, Tcp
     from laxity.core.tuned import Tuned
+    from laxity.spark.calibrate import calibrate
     from laxity.spark.latest import latest
     from laxity.spark.letters import read_letters
     from laxity.spark.query import Query
@@ -37,6 +38,7 @@ _HOME = {
     "Quantile": "core.slack",
     "Tcp": "core.slack",
     "Tuned": "core.tuned",
+    "calibrate": "spark.calibrate",
     "latest": "spark.latest",
     "merge": "spark.stream",
     "read_letters": "spark.letters",
@@ -66,6 +68,7 @@ __all__ = [
     "Stream",
     "Tcp",
     "Tuned",
+    "calibrate",
     "console",
     "foreach",
     "latest",

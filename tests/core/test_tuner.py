@@ -208,11 +208,13 @@ def test_a_decision_takes_less_than_50_ms(graph: Graph) -> None:
 
 
 def test_a_deadline_below_the_batch_floor_is_refused_with_the_floor() -> None:
-    with pytest.raises(ConfigError, match="deadline 300ms .* 560ms at the quickest"):
-        refuse_below_floor("300ms", 560_000)
-    with pytest.raises(ConfigError, match="state more than 560ms"):
-        refuse_below_floor("560ms", 560_000)
-    refuse_below_floor("561ms", 560_000)
+    with pytest.raises(ConfigError, match="deadline 300ms .* 560ms, with batches .* take 280ms"):
+        refuse_below_floor("300ms", 280_000)
+    with pytest.raises(ConfigError, match="without any slack: 560ms"):
+        refuse_below_floor("560ms", 280_000)
+    refuse_below_floor("561ms", 280_000)
+    with pytest.raises(ConfigError, match="without any slack: 1280ms"):
+        refuse_below_floor("1s", 280_000, every_us=1_000_000)
 
 
 @pytest.mark.parametrize(

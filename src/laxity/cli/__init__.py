@@ -17,6 +17,7 @@ app = App(
     version=__version__,
     result_action="return_value",
 )
+app.command("laxity.cli.calibrate:calibrate")
 app.command("laxity.cli.demo:demo")
 app.command("laxity.cli.doctor:doctor")
 app.command("laxity.cli.late:late")

@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.live import Live
 
 import laxity as lx
+from laxity.cli.plot import plot
 from laxity.cli.show import fates_table, watch
 from laxity.core.merge import Read
 from laxity.core.report import Report
-from laxity.core.slack import parse_slack
+from laxity.core.slack import SlackRule, parse_slack
 from laxity.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def demo(
     which: Literal["traffic"] = "traffic",
     *,
     seconds: int = 60,
-    slack: str = "quantile",
+    slack: str = f"tuned:{DEADLINE}",
     seed: int = 7,
     out: Path = Path("laxity-demo"),
     no_web: Annotated[bool, Parameter(negative="")] = False,
@@ -49,8 +50,8 @@ def demo(
     seconds
         How long the pipeline runs.
     slack
-        How long the merge waits for the slower source: a duration like 2s, or one of none,
-        max-delay, tcp, quantile.
+        How long the merge waits for the slower source: tuned:15s finds the slack that keeps that
+        deadline; or a duration like 2s, or one of none, max-delay, tcp, quantile.
     seed
         The same seed gives the same reports.
     out
@@ -76,6 +77,8 @@ def demo(
     reports = query.reports()
     summary = summarise(reports, folder)
     (folder / "report.json").write_text(json.dumps(summary, indent=2))
+    if reports:
+        plot(reports, folder / "report.png")
     if as_json:
         print(json.dumps(summary))
     else:
@@ -86,6 +89,23 @@ def demo(
 def traffic(
     spark: "SparkSession", folder: Path, *, seconds: int, seed: int, slack: str, pace: str
 ) -> lx.Query:
+    """The application as a query."""
+    return jams(spark, parse_slack(slack), seconds=seconds, seed=seed, pace=pace).start(
+        "traffic" if pace == "live" else "warm-up",
+        sink=lx.parquet(str(folder / "results")),
+        checkpoint=str(folder / "checkpoint"),
+        trigger="available_now" if pace == "flood" else None,
+    )
+
+
+def calibrated(slack: SlackRule) -> lx.Stream:
+    """The application as `laxity calibrate` runs it."""
+    return jams(lx.session(), slack, seconds=FIRST_BATCH_S + 600, seed=7, pace="live")
+
+
+def jams(
+    spark: "SparkSession", slack: SlackRule, *, seconds: int, seed: int, pace: str
+) -> lx.Stream:
     """Congestion: a bus runs late where a sensor counts heavy traffic, within 5 s."""
     sources = []
     for name in ("bus", "scats"):
@@ -96,16 +116,14 @@ def traffic(
         sources.append(
             lx.source(name, rows, event_time="event", arrival="arrival", idle_after="5s")
         )
-    return (
-        lx.merge(*sources, slack=parse_slack(slack), hold_at_most=DEADLINE, deadline=DEADLINE)
-        .join("bus", "scats", on="area", within="5s", when=JAMMED)
-        .start(
-            "traffic" if pace == "live" else "warm-up",
-            sink=lx.parquet(str(folder / "results")),
-            checkpoint=str(folder / "checkpoint"),
-            trigger="available_now" if pace == "flood" else None,
-        )
+    tuned = isinstance(slack, lx.Tuned)
+    merged = lx.merge(
+        *sources,
+        slack=slack,
+        hold_at_most=None if tuned else DEADLINE,
+        deadline=None if tuned else DEADLINE,
     )
+    return merged.join("bus", "scats", on="area", within="5s", when=JAMMED)
 
 
 def _follow(query: lx.Query, seconds: int, console: Console) -> None:
@@ -138,11 +156,24 @@ def summarise(reports: list[Report], folder: Path) -> dict[str, Any]:
         }
         if measured
         else None,
-        "deadline": DEADLINE,
+        "deadline_s": reports[0].promises[0].bound if reports else None,
+        "inside": inside(reports),
         "kept": bool(reports) and all(report.kept for report in reports),
         "batches_over_deadline": sum(not report.kept for report in reports),
         "folder": str(folder),
     }
+
+
+def inside(reports: list[Report]) -> float | None:
+    """The share of results that were surely inside the deadline, as far as percentiles tell."""
+    sure = 0.0
+    for report in reports:
+        if (latency := report.latency) is not None and report.promises:
+            seen = [(latency.max_s, 1.0), (latency.p99_s, 0.99), (latency.p50_s, 0.5)]
+            kept = [share for s, share in seen if s <= report.promises[0].bound]
+            sure += max(kept, default=0.0) * report.n_results
+    n_results = sum(report.n_results for report in reports)
+    return sure / n_results if n_results else None
 
 
 def _total(reports: list[Report], stage: str, number: str) -> int:
@@ -167,8 +198,9 @@ def _print(summary: dict[str, Any], reports: list[Report]) -> None:
         )
     broken = summary["batches_over_deadline"]
     verdict = "[red]broken[/] in {broken}" if broken else "[green]kept[/] in all"
-    console.print(f"deadline {DEADLINE}: {verdict.format(broken=broken)} of {len(reports)} batches")
-    console.print(f"{summary['results']:,} jams and report.json in {summary['folder']}")
+    deadline_s, verdict = summary["deadline_s"], verdict.format(broken=broken)
+    console.print(f"deadline {deadline_s:g} s: {verdict} of {len(reports)} batches")
+    console.print(f"{summary['results']:,} jams, report.json and report.png in {summary['folder']}")
 
 
 def _new_folder(out: Path) -> Path:

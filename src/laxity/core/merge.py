@@ -55,7 +55,8 @@ class MergeMemory(BaseModel):
     """What a merge carries from batch to batch.
 
     `position` is the last key in total order that was released, `n_held` how many rows wait.
-    `n_read` and `n_slack` are the rows the last batch read, and those of them read early.
+    `n_read` and `n_slack` are the rows the last batch read, and those of them read early;
+    `arrived_us` is when the first of them came.
     `waiting` are the batches whose rows may still be held: when they came, and their newest event.
     """
 
@@ -66,6 +67,7 @@ class MergeMemory(BaseModel):
     n_held: int = 0
     n_read: int = 0
     n_slack: int = 0
+    arrived_us: int | None = None
     waiting: tuple[tuple[int, int], ...] = ()
     rule: dict[str, Any] = {}
 

@@ -58,22 +58,36 @@ class Tuned:
         slacks_us, memory = self.tuner.next(memory, {MERGE: seen})
         return slacks_us[MERGE], memory
 
+    def hold_us(self, batch_us: int) -> int:
+        """How long by the clock a row may be held, should event time stand still.
+
+        It waits for its own batch, for the one that lets it go, and for the end of that one.
+
+        >>> Tuned("6s").hold_us(1_000_000), Tuned("6s").hold_us(3_000_000)
+        (3000000, 1500000)
+        """
+        return max(self.tuner.deadline_us - 3 * batch_us, self.tuner.deadline_us // 4)
+
     def __str__(self) -> str:
         return f"tuned so that results are out within {show_us(self.tuner.deadline_us)}"
 
 
-def refuse_below_floor(deadline: Duration, floor_us: int) -> None:
-    """Refuse a deadline that no slack can keep: `floor_us` is what a batch took at the quickest.
+def refuse_below_floor(deadline: Duration, batch_us: int, every_us: int = 0) -> None:
+    """Refuse a deadline that no slack can keep.
 
-    >>> refuse_below_floor("300ms", 560_000)
+    `batch_us` is what a batch takes, `every_us` how often one begins: as often as they can if 0.
+    A row waits for a batch to begin, then for its end.
+
+    >>> refuse_below_floor("300ms", 280_000)
     Traceback (most recent call last):
-    laxity.errors.ConfigError: deadline 300ms is shorter than a batch takes here: 560ms at the \
-quickest, measured without slack; state more than 560ms
+    laxity.errors.ConfigError: deadline 300ms is shorter than a row takes here without any slack: \
+560ms, with batches that were measured to take 280ms; state more than that
     """
     deadline_us = duration_us(deadline, "deadline")
+    floor_us = max(every_us, batch_us) + batch_us
     if deadline_us <= floor_us:
         raise ConfigError(
-            f"deadline {show_us(deadline_us)} is shorter than a batch takes here: "
-            f"{show_us(floor_us)} at the quickest, measured without slack; "
-            f"state more than {show_us(floor_us)}"
+            f"deadline {show_us(deadline_us)} is shorter than a row takes here without any slack: "
+            f"{show_us(floor_us)}, with batches that were measured to take {show_us(batch_us)}; "
+            "state more than that"
         )

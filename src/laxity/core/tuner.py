@@ -23,6 +23,7 @@ from laxity.core.slack import Memory, Seen
 from laxity.durations import show_us
 from laxity.errors import ConfigError
 
+TUNING = "tuning"  # where a memory has the last decision
 REFIT_AFTER = 10  # points of each operator; at once when the deadline was missed
 PATIENCE_US = 60 * PERIOD_US  # after a cut, before anything is raised
 
@@ -84,7 +85,7 @@ class Tuner:
             "models": {},
             "settled_us": 0,
             "raise_us": 0,
-            "tuning": Tuning(slacks_us=slacks_us).model_dump(),
+            TUNING: Tuning(slacks_us=slacks_us).model_dump(),
         }
 
     def _learn(self, memory: Memory, watches: Mapping[str, Watch], now_us: int) -> Memory:
@@ -109,23 +110,23 @@ class Tuner:
         }
         known = {name: one for name, one in coming.items() if one is not None}
         if len(known) < len(self.graph.operators):
-            return memory | {"tuning": Tuning(slacks_us=slacks_us).model_dump()}
+            return memory | {TUNING: Tuning(slacks_us=slacks_us).model_dump()}
         models = {name: one.model.upto_us for name, one in known.items()}
         learned, memory = models != memory["models"], memory | {"models": models}
         tuning = decide(self._terms, self.graph, slacks_us, known, learned)
         if not tuning.changed:
-            return memory | {"tuning": tuning.model_dump()}
+            return memory | {TUNING: tuning.model_dump()}
         raised_us = sum(tuning.slacks_us.values()) - sum(slacks_us.values())
         if raised_us > 0 and now_us < memory["raise_us"]:
             early = {"slacks_us": slacks_us, "changed": False, "why": "too soon to raise the slack"}
-            return memory | {"tuning": tuning.model_copy(update=early).model_dump()}
+            return memory | {TUNING: tuning.model_copy(update=early).model_dump()}
         pace = min(one.model.pace for one in known.values())
         settled_us = now_us + PERIOD_US + int(max(raised_us, 0) / pace)
         return memory | {
             "slacks_us": tuning.slacks_us,
             "settled_us": settled_us,
             "raise_us": settled_us if raised_us > 0 else now_us + PATIENCE_US,
-            "tuning": tuning.model_dump(),
+            TUNING: tuning.model_dump(),
         }
 
     def _coming(
@@ -149,7 +150,7 @@ class Tuner:
 
 def tuning_of(memory: Memory) -> Tuning:
     """The last decision a tuner remembers, with its reason."""
-    return Tuning.model_validate(memory["tuning"])
+    return Tuning.model_validate(memory[TUNING])
 
 
 def _listed(watches: Mapping[str, Watch]) -> dict[str, Any]:

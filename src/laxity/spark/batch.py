@@ -93,7 +93,6 @@ class BatchRunner:
         if self._rides or not plan.dated:
             stamped = all(source.arrival is None for source in plan.sources)
             self._intake_columns += arrival_columns(constant=stamped)
-        self._latency = checkpoint.last.report.latency if checkpoint.last else None
         sweep(checkpoint.files, checkpoint.kept)
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
@@ -152,7 +151,6 @@ class BatchRunner:
                 promises=self._promises(latency),
             )
             checkpoint.commit(self._commit(report, outcomes, tables))
-            self._latency = latency or self._latency
         with phases.phase("report"):
             checkpoint.reports.append(report.model_copy(update={"phases_s": phases.seconds}))
         with phases.phase("clean"):
@@ -186,7 +184,7 @@ class BatchRunner:
         self, taken: Taken, tables: Tables, aside: Asides, batch_id: int, started_us: int
     ) -> list[Outcome]:
         """What each stage made of the rows, in order."""
-        rows = taken.live
+        rows, last = taken.live, self._checkpoint.last
         outcomes: list[Outcome] = []
         for stage in self._plan.stages:
             turn = Turn(
@@ -195,7 +193,7 @@ class BatchRunner:
                 intake=taken.intake,
                 sources=taken.progress,
                 seen=taken.numbers,
-                latency=self._latency,
+                last=last.report if last else None,
                 before=outcomes[-1] if outcomes else None,
                 memory=self._memory(stage),
                 tables=tables,

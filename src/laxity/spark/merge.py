@@ -6,7 +6,7 @@ the table `held`, which is appended to and expired by event time, never rewritte
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -17,6 +17,8 @@ from laxity.core.ledger import Fates
 from laxity.core.merge import FIRST_US, Frontier, Key, MergeMemory, MergeTerms, Read, decide, told
 from laxity.core.report import Decision
 from laxity.core.slack import Seen
+from laxity.core.tuned import Tuned
+from laxity.core.tuner import TUNING, tuning_of
 from laxity.durations import show_us
 from laxity.spark.changing import changing
 from laxity.spark.gather import ONE_TASK, gathered, in_order
@@ -76,10 +78,11 @@ class Merge:
     def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
         """Hold what is new, release what the frontier has passed."""
         before = MergeMemory.model_validate(turn.memory)
-        after = decide(self.rule, before, turn.sources, _seen(turn), turn.now_us)
+        terms = _held_by_clock(self.rule, turn)
+        after = decide(terms, before, turn.sources, _seen(turn, before), turn.now_us)
         frontier = after.frontier
         if not turn.intake.live and frontier.frontier_us == before.frontier.frontier_us:
-            return self._nothing_new(rows, after)
+            return self._nothing_new(rows, before, after)
         self._hold(rows, turn, frontier)
         read = _read(frontier)
         waiting = rows.withColumn("_read", self._marked(read, before.position))
@@ -97,7 +100,7 @@ class Merge:
             memory=lambda: _remembered(after, counts()),
             fates=lambda: _fates(counts()),
             numbers=lambda: _numbers(frontier, counts()),
-            decisions=(_decision(frontier),),
+            decisions=_decisions(before, after),
             empty=frontier.frontier_us is None,
             ordered=lambda: in_order(released, order, n_rows, span_us),
         )
@@ -127,15 +130,16 @@ class Merge:
         there = F.unix_micros("_event") == changing(counts["last_us"] or FIRST_US)
         return counts | measured(waiting.where(there), [last])
 
-    def _nothing_new(self, rows: DataFrame, after: MergeMemory) -> Outcome:
+    def _nothing_new(self, rows: DataFrame, before: MergeMemory, after: MergeMemory) -> Outcome:
         """No row came and the frontier stands: nothing to do, and no job to find that out."""
-        counts = {"last": None, "oldest_late": None, "held": after.n_held} | dict.fromkeys(Read, 0)
+        none = dict.fromkeys(("last", "oldest_late", "arrived_us"))
+        counts = none | {"held": after.n_held} | dict.fromkeys(Read, 0)
         return Outcome(
             rows.withColumn("_read", F.lit("")).where("false"),
             memory=lambda: _remembered(after, counts),
             fates=lambda: _fates(counts),
             numbers=lambda: _numbers(after.frontier, counts),
-            decisions=(_decision(after.frontier),),
+            decisions=_decisions(before, after),
             empty=True,
         )
 
@@ -179,24 +183,47 @@ def _counts() -> list[Column]:
         F.count_if(read == Read.SLACK).alias(Read.SLACK),
         F.count_if(read.isNull()).alias("held"),
         F.max(F.when(_in_order(), F.unix_micros("_event"))).alias("last_us"),
+        F.min(F.when(read.isNotNull(), F.unix_micros("_arrival"))).alias("arrived_us"),
     ]
 
 
-def _seen(turn: Turn) -> Seen:
-    late_us = turn.seen.get("lateness") or ()
-    latency_us = None if turn.latency is None else round(turn.latency.max_s * 1e6)
-    return Seen(turn.intake.live, tuple(us for us in late_us if us is not None), latency_us)
+def _held_by_clock(terms: MergeTerms, turn: Turn) -> MergeTerms:
+    """The terms, with the bound on holding that a deadline leaves, unless one was given."""
+    if terms.hold_at_most_us is not None or not isinstance(terms.rule, Tuned):
+        return terms
+    batch_us = 0 if turn.last is None else turn.now_us - turn.last.started_us
+    return replace(terms, hold_at_most_us=terms.rule.hold_us(batch_us))
 
 
-def _decision(frontier: Frontier) -> Decision:
-    values = frontier.model_dump(exclude={"why"})
-    return Decision(stage="merge", what="frontier", why=told(frontier), values=values)
+def _seen(turn: Turn, before: MergeMemory) -> Seen:
+    """What the batch shows the slack rule, and how long what was read before took."""
+    late_us = tuple(us for us in turn.seen.get("lateness") or () if us is not None)
+    if turn.last is None or before.arrived_us is None:
+        return Seen(turn.intake.live, late_us)
+    return Seen(turn.intake.live, late_us, turn.last.emitted_us - before.arrived_us)
+
+
+def _decisions(before: MergeMemory, after: MergeMemory) -> tuple[Decision, ...]:
+    """The frontier; and the slack with its reason, if a tuner has changed it."""
+    values = after.frontier.model_dump(exclude={"why"})
+    frontier = Decision(stage="merge", what="frontier", why=told(after.frontier), values=values)
+    changed = after.frontier.slack_us != before.frontier.slack_us
+    if not changed or TUNING not in after.rule:
+        return (frontier,)
+    tuning = tuning_of(after.rule)
+    values = tuning.model_dump(exclude={"why"})
+    return frontier, Decision(stage="merge", what="slack", why=tuning.why, values=values)
 
 
 def _remembered(after: MergeMemory, counts: dict[str, Any]) -> dict[str, Any]:
-    position = after.position if counts["last"] is None else tuple(counts["last"])
-    memory = after.model_copy(update={"position": position, "n_held": counts["held"]})
-    return memory.model_dump(mode="json")
+    last = after.position if counts["last"] is None else tuple(counts["last"])
+    held = {"position": last, "n_held": counts["held"]}
+    read = {
+        "n_read": sum(counts[mark] for mark in Read),
+        "n_slack": counts[Read.SLACK],
+        "arrived_us": counts["arrived_us"],
+    }
+    return after.model_copy(update=held | read).model_dump(mode="json")
 
 
 def _fates(counts: dict[str, Any]) -> Fates:

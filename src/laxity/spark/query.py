@@ -1,6 +1,7 @@
 """A running query."""
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -16,19 +17,26 @@ class Query:
     """A handle on a started stream."""
 
     def __init__(
-        self, contract: Contract, spark: StreamingQuery, runner: BatchRunner, held: Checkpoint
+        self,
+        contract: Contract,
+        spark: StreamingQuery,
+        runner: BatchRunner,
+        held: Checkpoint,
+        end: Callable[[], object],
     ) -> None:
         self.contract = contract
         self.spark = spark
         self._runner = runner
         self._checkpoint = held
+        self._end = end
         self._over = threading.Event()
         threading.Thread(target=self._watch, name="laxity-watch", daemon=True).start()
 
     def _watch(self) -> None:
-        """Give the checkpoint back once the query has ended, however it ended."""
+        """Give everything back once the query has ended, however it ended."""
         with suppress(Exception):  # await_termination tells
             self.spark.awaitTermination()
+        self._end()
         self._checkpoint.release()
         self._over.set()
 

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 
 from laxity.core.ledger import Fates
 from laxity.core.progress import SourceState
-from laxity.core.report import Decision, Latency
+from laxity.core.report import Decision, Report
 from laxity.spark.aside import Asides
 from laxity.spark.intake import Intake
 from laxity.spark.state import Tables
@@ -26,8 +26,8 @@ class Turn:
     """What a stage may know of the micro-batch at hand.
 
     `sources`: how far each has come, this batch included. `seen`: what the stage asked the intake
-    to observe. `latency`: of the newest results that are out. `before`: what the stage before made
-    of the batch. `aside` begins a job that runs beside the others; what it gives waits for it.
+    to observe. `last`: the report of the batch before. `before`: what the stage before made of this
+    batch. `aside` begins a job that runs beside the others; what it gives waits for it.
     """
 
     batch_id: int
@@ -35,7 +35,7 @@ class Turn:
     intake: Intake
     sources: dict[str, SourceState]
     seen: dict[str, Any]
-    latency: Latency | None
+    last: Report | None
     before: "Outcome | None"
     memory: dict[str, Any]
     tables: Tables

@@ -16,6 +16,7 @@ from pyspark.sql.types import DataType, StructType
 from laxity.contract import Contract, StageTerms
 from laxity.core.merge import MergeTerms
 from laxity.core.slack import Fixed, SlackRule
+from laxity.core.tuned import Tuned
 from laxity.durations import Duration, duration_us, show_us
 from laxity.errors import ConfigError
 from laxity.spark.batch import BatchRunner, Plan
@@ -26,6 +27,7 @@ from laxity.spark.query import Query
 from laxity.spark.sinks import Sink
 from laxity.spark.sources import Source, union
 from laxity.spark.stage import Apply, Stage
+from laxity.spark.tuning import check_deadline, fitted_aside
 
 AVAILABLE_NOW: Literal["available_now"] = "available_now"
 
@@ -119,7 +121,7 @@ class Stream:
         `trigger`: a duration between batches, `"available_now"` to work through what there is
         and end, or None for as fast as possible. The effective contract is printed.
         """
-        interval, shown = _trigger(trigger)
+        interval, every_us, shown = _trigger(trigger)
         if "batch_id" in self.schema.names:
             raise ConfigError("results are stored by batch_id: rename your column of that name")
         contract = Contract(
@@ -134,12 +136,19 @@ class Stream:
         )
         spark = self.rows.sparkSession
         held = Checkpoint(spark, str(checkpoint), contract)
+        stages = self.stages
+        end: Callable[[], object] = _nothing
         try:
+            if stages and isinstance(merge := stages[0], Merge):
+                if interval is not None:
+                    check_deadline(merge, self.sources, self.rows, held, every_us)
+                merge, end = fitted_aside(merge)
+                stages = (merge, *stages[1:])
             sink.open(spark, held.identity.id, held.last_id)
             plan = Plan(
                 name,
                 self.sources,
-                self.stages,
+                stages,
                 sink,
                 "_arrival" in self.schema.names,
                 self.deadline_us,
@@ -155,9 +164,10 @@ class Stream:
             else:
                 started = writer.trigger(processingTime=interval).start()
         except BaseException:
+            end()
             held.release()
             raise
-        return Query(contract, started, runner, held)
+        return Query(contract, started, runner, held, end)
 
 
 def stream(*sources: Source, deadline: Duration | None = None) -> Stream:
@@ -181,17 +191,24 @@ def merge(
     """The rows of several sources as one stream in order, none waiting past its slack.
 
     `slack`: how far the newest event of any source may be ahead of a row that waits for a slower
-    source: a duration, or a rule (`Fixed`, `MaxDelay`, `Tcp`, `Quantile`); None waits for every
-    source, however long. `hold_at_most`: how long a row is held by the clock on the wall, should
-    event time stand still. `deadline`: as for `stream`.
+    source: a duration, or a rule (`Tuned`, `Fixed`, `MaxDelay`, `Tcp`, `Quantile`); None waits for
+    every source, however long. `hold_at_most`: how long a row is held by the clock on the wall,
+    should event time stand still; what its deadline leaves for `Tuned`. `deadline`: as for
+    `stream`; with `Tuned` it is that of the rule, which is tuned to keep it.
 
     Released rows carry `_read`: `ready` (in order), `slack` (early, a slower source may still send
     something before it) or `late` (behind a row released before). Late rows are never dropped.
     """
-    plain = stream(*sources, deadline=deadline)
     rule = Fixed(slack) if slack is None or isinstance(slack, Duration) else slack
     if not hasattr(rule, "next"):
         raise ConfigError(f"slack must be a duration, a slack rule or None; got {slack!r}")
+    if isinstance(rule, Tuned):
+        if deadline is not None and duration_us(deadline, "deadline") != rule.tuner.deadline_us:
+            raise ConfigError(
+                f"deadline {deadline} is not that of the tuned slack, {rule.deadline}: state one"
+            )
+        deadline = rule.deadline
+    plain = stream(*sources, deadline=deadline)
     terms = MergeTerms(
         rule,
         ties=frozenset(source.name for source in sources if not source.terms.unique_times),
@@ -211,11 +228,15 @@ def _field(schema: StructType, source: str, column: str) -> DataType:
     return fields[column].dataType
 
 
-def _trigger(given: Duration | None) -> tuple[str | None, str]:
-    """The interval as Spark writes it, None for what is available now; and for the contract."""
+def _trigger(given: Duration | None) -> tuple[str | None, int, str]:
+    """The interval as Spark writes it, None for what is available now; in us; for the contract."""
     if given is None:
-        return "0 seconds", "as fast as possible, at least every second"
+        return "0 seconds", 0, "as fast as possible, at least every second"
     if given == AVAILABLE_NOW:
-        return None, "what is available now, then end"
+        return None, 0, "what is available now, then end"
     us = duration_us(given, "trigger")
-    return f"{us // 1000} milliseconds", f"every {show_us(us)}"
+    return f"{us // 1000} milliseconds", us, f"every {show_us(us)}"
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,67 @@
+"""Record how a pipeline answers to slack, for a tuner that is to be warm from the first second."""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from laxity.core.history import Points, Recorded, points_of, save_history
+from laxity.core.merge import MergeMemory
+from laxity.core.slack import Fixed, SlackRule
+from laxity.core.tuned import MERGE
+from laxity.durations import Duration
+from laxity.errors import ConfigError
+from laxity.spark.checkpoint import read_last_commit
+from laxity.spark.files import LocalFiles
+from laxity.spark.merge import Merge
+from laxity.spark.sinks import parquet
+from laxity.spark.stream import Stream
+
+Told = Callable[[str], None]
+
+
+def calibrate(
+    build: Callable[[SlackRule], Stream],
+    slacks: Sequence[Duration],
+    *,
+    seconds: float,
+    out: str | Path,
+    told: Told = lambda text: None,
+) -> Points:
+    """Run a pipeline at one slack after the other, and save what was seen for `Tuned(history=)`.
+
+    `build` makes the stream with the slack rule it is given; results go to a folder that is
+    deleted. Each run lasts so many seconds from its first batch.
+    """
+    if not slacks:
+        raise ConfigError("calibrate needs at least one slack")
+    if seconds <= 0:
+        raise ConfigError(f"seconds must be > 0, got {seconds}")
+    points: Points = ()
+    for n, slack in enumerate(slacks, start=1):
+        told(f"slack {slack}, run {n} of {len(slacks)}")
+        points += _points(build(Recorded(Fixed(slack))), seconds)
+    if not points:
+        raise ConfigError(f"no batch read anything within {seconds} s: run it for longer")
+    save_history(out, {MERGE: points})
+    return points
+
+
+def _points(stream: Stream, seconds: float) -> Points:
+    if not stream.stages or not isinstance(stream.stages[0], Merge):
+        raise ConfigError("calibrate needs a stream that lx.merge makes with the slack it is given")
+    with tempfile.TemporaryDirectory(prefix="laxity-calibrate-") as folder:
+        query = stream.start(
+            "calibrate", sink=parquet(f"{folder}/out"), checkpoint=f"{folder}/checkpoint"
+        )
+        try:
+            for _ in range(600):
+                if query.await_termination(0.1) or query.reports(last=1):
+                    break
+            query.await_termination(seconds)
+        finally:
+            query.stop()
+        commit = read_last_commit(LocalFiles(f"{folder}/checkpoint"))
+    if commit is None:
+        return ()
+    memory = MergeMemory.model_validate(commit.memories[Merge.name])
+    return points_of(memory.rule["points"])
