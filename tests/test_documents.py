@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ def test_the_code_of_every_page_and_example_runs(
 ) -> None:
     """In the tests' session, which is active: `lx.session()` gives it back."""
     monkeypatch.chdir(java_folder)
+    monkeypatch.setattr(sys, "argv", [name, "5"])  # seconds, for those that run live
     exec(compile(CODE[name], name, "exec"), {})
     for left in java_folder.iterdir():
         shutil.rmtree(left)
