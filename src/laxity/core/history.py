@@ -96,17 +96,18 @@ class Watch(NamedTuple):
     def plus(self, seen: Seen) -> "Watch":
         """One more batch; its latency and early rows are those of the batch before."""
         lag_us = _lag_us(seen)
+        known = seen.n_read > 0 and seen.latency_us is not None
         return self._replace(
             newest_us=seen.newest_us or 0,
             lag_low_us=min(self.lag_low_us, lag_us),
             lag_high_us=max(self.lag_high_us, lag_us),
             n_rows=self.n_rows + seen.n_rows,
             n_slack=self.n_slack + seen.n_slack,
-            latency_us=max(self.latency_us, (seen.latency_us or 0) if seen.n_read else -1),
+            latency_us=max(self.latency_us, seen.latency_us or 0 if known else -1),
         )
 
     def point(self, slack_us: int, now_us: int) -> Point | None:
-        """The period as a point; None if it read nothing."""
+        """The period as a point; None if it read nothing, or nobody knows how long that took."""
         if self.latency_us < 0:
             return None
         return Point(

@@ -93,6 +93,7 @@ class BatchRunner:
         if self._rides or not plan.dated:
             stamped = all(source.arrival is None for source in plan.sources)
             self._intake_columns += arrival_columns(constant=stamped)
+        self._n_run = 0
         sweep(checkpoint.files, checkpoint.kept)
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
@@ -151,6 +152,7 @@ class BatchRunner:
                 promises=self._promises(latency),
             )
             checkpoint.commit(self._commit(report, outcomes, tables))
+        self._n_run += 1
         with phases.phase("report"):
             checkpoint.reports.append(report.model_copy(update={"phases_s": phases.seconds}))
         with phases.phase("clean"):
@@ -193,6 +195,7 @@ class BatchRunner:
                 intake=taken.intake,
                 sources=taken.progress,
                 seen=taken.numbers,
+                n_run=self._n_run,
                 last=last.report if last else None,
                 before=outcomes[-1] if outcomes else None,
                 memory=self._memory(stage),

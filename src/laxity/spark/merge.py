@@ -27,9 +27,8 @@ from laxity.spark.stage import Outcome, Turn
 from laxity.spark.state import BUCKET
 
 HELD = "held"
+WARM_UP = 10  # batches of a process that teach a slack rule nothing about latency
 ACCURACY = 10_000  # of lateness quantiles: a rank is off by a ten-thousandth at most
-
-
 _NONE_LATE: dict[str, Any] = {Read.LATE: 0, "oldest_late": None}  # unless the intake saw some
 
 
@@ -196,9 +195,12 @@ def _held_by_clock(terms: MergeTerms, turn: Turn) -> MergeTerms:
 
 
 def _seen(turn: Turn, before: MergeMemory) -> Seen:
-    """What the batch shows the slack rule, and how long what was read before took."""
+    """What the batch shows the slack rule, and how long what was read before took.
+
+    The first batches of a process are slow for a reason of their own: Java is warming up.
+    """
     late_us = tuple(us for us in turn.seen.get("lateness") or () if us is not None)
-    if turn.last is None or before.arrived_us is None:
+    if turn.last is None or before.arrived_us is None or turn.n_run < WARM_UP:
         return Seen(turn.intake.live, late_us)
     return Seen(turn.intake.live, late_us, turn.last.emitted_us - before.arrived_us)
 

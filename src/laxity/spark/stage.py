@@ -26,8 +26,9 @@ class Turn:
     """What a stage may know of the micro-batch at hand.
 
     `sources`: how far each has come, this batch included. `seen`: what the stage asked the intake
-    to observe. `last`: the report of the batch before. `before`: what the stage before made of this
-    batch. `aside` begins a job that runs beside the others; what it gives waits for it.
+    to observe. `n_run`: how many batches this process has run, `last` the report of the one before
+    this. `before`: what the stage before made of the batch. `aside` begins a job that runs beside
+    the others; what it gives waits for it.
     """
 
     batch_id: int
@@ -35,6 +36,7 @@ class Turn:
     intake: Intake
     sources: dict[str, SourceState]
     seen: dict[str, Any]
+    n_run: int
     last: Report | None
     before: "Outcome | None"
     memory: dict[str, Any]
