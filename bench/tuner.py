@@ -15,7 +15,7 @@ from laxity.core.history import Point, Points
 from laxity.core.slack import Memory, Seen, SlackRule
 from laxity.core.tuned import Tuned
 
-SECONDS = 25
+SECONDS = 20
 WARM = 5  # batches of a run that do not count
 TURNS = 2
 S = 1_000_000
@@ -72,7 +72,10 @@ def _batch_s(spark: SparkSession, work: Path, slack: SlackRule) -> float:
     query = lx.merge(*sources, slack=slack, deadline="15s").start(
         "bench", sink=lx.parquet(f"{work}/out"), checkpoint=f"{work}/checkpoint"
     )
+    for _ in range(600):
+        if query.await_termination(0.1) or len(query.reports(last=WARM)) == WARM:
+            break
     query.await_termination(SECONDS)
     query.stop()
-    reports = [report for report in query.reports() if report.rows.rows_in]
-    return statistics.median(report.duration_s for report in reports[WARM:])
+    reports = [report for report in query.reports()[WARM:] if report.rows.rows_in]
+    return statistics.median(report.duration_s for report in reports)
