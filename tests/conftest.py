@@ -44,6 +44,7 @@ def spark(java_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             "spark.sql.catalogImplementation": "hive",
             "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:memory:laxity;create=true",
             "spark.sql.shuffle.partitions": "2",
+            "spark.sql.adaptive.enabled": "false",  # nor a second plan
             "spark.sql.codegen.wholeStage": "false",  # few rows are not worth a compiler
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             java: f"{SETTINGS[java]} {QUICK_JAVA}",

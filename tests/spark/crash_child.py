@@ -29,6 +29,7 @@ CONF = {
     "spark.driver.memory": "1g",
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",  # a few hundred rows are not worth a compiler
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     JAVA: SETTINGS[JAVA] + " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",

@@ -27,7 +27,7 @@ from laxity.spark.reports import read_reports
 pytestmark = [pytest.mark.spark, pytest.mark.crash]
 
 CHILD = Path(__file__).with_name("crash_child.py")
-N_FILES, ROWS_PER_FILE = 18, 60
+N_FILES, ROWS_PER_FILE = 16, 60
 POINTS = [
     "intake.enter",
     "output.enter",

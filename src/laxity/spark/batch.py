@@ -18,7 +18,7 @@ id again, and everything is overwritten. A crash after it leaves a batch that is
 import logging
 import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
 
@@ -70,7 +70,12 @@ class Plan:
 
 
 class BatchRunner:
-    """Runs the batch protocol for one pipeline; Spark calls it batch by batch."""
+    """Runs the batch protocol for one pipeline; Spark calls it batch by batch.
+
+    `n_run` counts the batches of all pipelines in this process.
+    """
+
+    n_run: ClassVar[int] = 0
 
     def __init__(self, plan: Plan, checkpoint: Checkpoint) -> None:
         self._plan = plan
@@ -93,7 +98,6 @@ class BatchRunner:
         if self._rides or not plan.dated:
             stamped = all(source.arrival is None for source in plan.sources)
             self._intake_columns += arrival_columns(constant=stamped)
-        self._n_run = 0
         sweep(checkpoint.files, checkpoint.kept)
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
@@ -152,7 +156,7 @@ class BatchRunner:
                 promises=self._promises(latency),
             )
             checkpoint.commit(self._commit(report, outcomes, tables))
-        self._n_run += 1
+        BatchRunner.n_run += 1
         with phases.phase("report"):
             checkpoint.reports.append(report.model_copy(update={"phases_s": phases.seconds}))
         with phases.phase("clean"):
@@ -195,7 +199,7 @@ class BatchRunner:
                 intake=taken.intake,
                 sources=taken.progress,
                 seen=taken.numbers,
-                n_run=self._n_run,
+                n_run=self.n_run,
                 last=last.report if last else None,
                 before=outcomes[-1] if outcomes else None,
                 memory=self._memory(stage),
