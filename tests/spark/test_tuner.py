@@ -11,13 +11,16 @@ from pyspark.sql import SparkSession
 
 import laxity as lx
 import traces
-from laxity.core.history import load_history
-from laxity.core.merge import MergeMemory
+from laxity.core.history import Point, load_history
+from laxity.core.merge import MergeMemory, MergeTerms
+from laxity.core.operators import Operator
 from laxity.core.slack import SlackRule
 from laxity.core.tuner import tuning_of
 from laxity.errors import ConfigError
 from laxity.spark.checkpoint import read_last_commit
 from laxity.spark.files import LocalFiles
+from laxity.spark.merge import Merge
+from laxity.spark.tuning import fitted_aside
 
 pytestmark = pytest.mark.spark
 
@@ -64,6 +67,18 @@ def test_a_deadline_below_the_floor_is_refused_with_what_was_measured(
     later = lx.merge(*two(spark, work), slack=lx.Tuned("1h"))
     query = later.start("late", sink=lx.memory(), checkpoint=str(work / "c"), trigger="1s")
     query.stop()
+    assert not tuners()
+
+
+def test_models_are_made_in_a_thread_that_ends_when_told() -> None:
+    point = Point(0, 1, 1, 0, 0, 0, 1, 1, 0)
+    merge, end = fitted_aside(Merge(("bus",), MergeTerms(lx.Tuned("6s"))))
+    assert isinstance(merge.rule.rule, lx.Tuned)
+    assert merge.rule.rule.fitting is not None
+    assert merge.rule.rule.fitting.latest("merge", Operator(), (point,)) is None
+    (thread,) = tuners()
+    end()
+    thread.join(timeout=10)
     assert not tuners()
 
 

@@ -29,8 +29,8 @@ def calibrate(
 ) -> Points:
     """Run a pipeline at one slack after the other, and save what was seen for `Tuned(history=)`.
 
-    `build` makes the stream with the slack rule it is given; results go to a folder that is
-    deleted. Each run lasts so many seconds from its first batch.
+    `build` makes the stream with the slack rule it is given; results go to a folder of this
+    machine that is deleted. Each run lasts so many seconds from its first batch.
     """
     if not slacks:
         raise ConfigError("calibrate needs at least one slack")
@@ -41,7 +41,7 @@ def calibrate(
         told(f"slack {slack}, run {n} of {len(slacks)}")
         points += _points(build(Recorded(Fixed(slack))), seconds)
     if not points:
-        raise ConfigError(f"no batch read anything within {seconds} s: run it for longer")
+        raise ConfigError(f"{seconds} s taught nothing: run it for longer")
     save_history(out, {MERGE: points})
     return points
 

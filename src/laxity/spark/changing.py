@@ -9,8 +9,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 
-def changing(value: int | Column, beside: Column | None = None) -> Column:
+def changing(value: int, beside: Column | None = None) -> Column:
     """The value in every row, beside a whole number that is never null; by default the event's."""
-    number = F.lit(value).cast("bigint") if isinstance(value, int) else value
+    number = F.lit(value).cast("bigint")
     whole = F.unix_micros("_event") if beside is None else beside
     return F.get(F.array(number, number), whole.bitwiseAND(1).cast("int"))

@@ -1,6 +1,6 @@
 """Merge on Spark: rows wait in a state table until the frontier has passed them.
 
-`laxity.core.merge` decides, once a batch and from numbers the intake gathered as it cached the
+`laxity.core.merge` decides, once a batch and from numbers the intake gathered in its pass over the
 rows; here the decision becomes a filter. Late rows are released at once, marked. Held rows stay in
 the table `held`, which is appended to and expired by event time, never rewritten whole.
 """

@@ -25,7 +25,6 @@ from pyspark.sql.types import (
 from laxity.contract import SourceTerms
 from laxity.durations import Duration, duration_us
 from laxity.errors import ConfigError
-from laxity.spark.changing import changing
 
 OWN = ("_source", "_event", "_arrival", "_seq", "_read", "_dead", "_raw")
 NO_TIMESTAMP = "no timestamp"
@@ -54,12 +53,9 @@ class Source:
 
         Spark keeps a batch's start in its own log, so a batch run again has the same arrivals.
         """
-        wait = F.expr(f"INTERVAL {self.terms.max_future_us} MICROSECONDS")
-        start, number = F.current_timestamp(), F.coalesce(self.seq, F.lit(0))
-        arrival, far = changing(start, number), changing(start + wait, number)
-        if self.arrival is not None:
-            arrival = F.coalesce(self.arrival, arrival)
-            far = F.coalesce(self.arrival + wait, far)
+        start = F.current_timestamp()
+        arrival = start if self.arrival is None else F.coalesce(self.arrival, start)
+        far = arrival + F.expr(f"INTERVAL {self.terms.max_future_us} MICROSECONDS")
         dead = F.coalesce(self._unread(), F.when(self.event > far, FUTURE))
         row = F.struct(*map(_quoted, self.df.columns))
         user = [_quoted(name) for name in self.df.columns if name != _CORRUPT]
