@@ -46,6 +46,7 @@ from laxity.spark.phases import Phases
 from laxity.spark.sinks import Sink
 from laxity.spark.sources import Source
 from laxity.spark.stage import Outcome, Stage, Turn
+from laxity.spark.stamp import stamped
 from laxity.spark.state import Tables, sweep
 from laxity.spark.wall import now_us
 
@@ -123,7 +124,9 @@ class BatchRunner:
         aside = Asides()
         try:
             with phases.phase("intake"):
-                taken = self._take_in(rows, aside, started_us)
+                began_us = checkpoint.began_us(batch_id) or started_us
+                told = stamped(rows, self._plan.sources, began_us)
+                taken = self._take_in(told, aside, started_us)
             with phases.phase("stages"):
                 outcomes = self._through_stages(taken, tables, aside, batch_id, started_us)
             with phases.phase("output"):

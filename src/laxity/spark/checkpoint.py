@@ -11,6 +11,7 @@ A commit is one file, written atomically and last: before it nothing of the batc
 everything does.
 """
 
+import json
 import uuid
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -109,6 +110,13 @@ class Checkpoint:
     def last_id(self) -> int:
         """The newest committed batch, -1 before the first."""
         return self.last.batch_id if self.last else -1
+
+    def began_us(self, batch_id: int) -> int | None:
+        """When Spark began a batch, as its own log says: the same when the batch is run again."""
+        planned = self.files.read(f"spark/offsets/{batch_id}")
+        if planned is None:
+            return None
+        return int(json.loads(planned.splitlines()[1])["batchTimestampMs"]) * 1000
 
     def commit(self, commit: Commit) -> None:
         """Make a batch durable."""

@@ -2,7 +2,8 @@
 
 Whatever its columns, a source's rows get the same few of Laxity's own: `_source`, `_event`,
 `_arrival`, `_seq` and, until dead letters are split off, `_dead` (why a row cannot be processed;
-null for nearly all) and `_raw` (such a row as JSON).
+null for nearly all) and `_raw` (such a row as JSON). What depends on when a micro-batch began is
+filled in by `laxity.spark.stamp`.
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,6 @@ OWN = ("_source", "_event", "_arrival", "_seq", "_read", "_dead", "_raw")
 NO_TIMESTAMP = "no timestamp"
 BAD_TIMESTAMP = "unparseable timestamp"
 BAD_ROW = "unparseable row"
-FUTURE = "in the future"
 
 _CORRUPT = "_corrupt_record"
 _KAFKA = {"key", "value", "topic", "partition", "offset", "timestamp"}
@@ -49,14 +49,9 @@ class Source:
     seq: Column
 
     def rows(self, nested: bool) -> DataFrame:
-        """Every row with Laxity's columns; the user's beside them, or in one struct.
-
-        Spark keeps a batch's start in its own log, so a batch run again has the same arrivals.
-        """
-        start = F.current_timestamp()
-        arrival = start if self.arrival is None else F.coalesce(self.arrival, start)
-        far = arrival + F.expr(f"INTERVAL {self.terms.max_future_us} MICROSECONDS")
-        dead = F.coalesce(self._unread(), F.when(self.event > far, FUTURE))
+        """Every row with Laxity's columns; the user's beside them, or in one struct."""
+        arrival = F.lit(None).cast("timestamp") if self.arrival is None else self.arrival
+        dead = self._unread()
         row = F.struct(*map(_quoted, self.df.columns))
         user = [_quoted(name) for name in self.df.columns if name != _CORRUPT]
         return self.df.select(

@@ -23,6 +23,7 @@ from laxity.spark.batch import BatchRunner, Plan
 from laxity.spark.checkpoint import Checkpoint
 from laxity.spark.join import Join
 from laxity.spark.merge import Merge
+from laxity.spark.names import remember
 from laxity.spark.query import Query
 from laxity.spark.sinks import Sink
 from laxity.spark.sources import Source, union
@@ -135,6 +136,7 @@ class Stream:
             deadline_us=self.deadline_us,
         )
         spark = self.rows.sparkSession
+        remember(spark._jvm)
         held = Checkpoint(spark, str(checkpoint), contract)
         stages = self.stages
         end: Callable[[], object] = _nothing
