@@ -15,6 +15,7 @@ import traces
 from laxity.core.release import LATE, READY, SLACK
 from laxity.core.slack import Fixed, MaxDelay, Quantile, SlackRule
 from laxity.errors import ConfigError
+from laxity.spark import gather, merge
 from laxity.spark.stream import Stream
 
 pytestmark = pytest.mark.spark
@@ -36,7 +37,7 @@ def two(spark: SparkSession, folder: Path, **terms: Any) -> list[Any]:
 
 
 def test_any_batching_and_interleaving_gives_the_same_merged_stream(
-    spark: SparkSession, work: Path
+    spark: SparkSession, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(5)
     bus = feeds.rows(np.sort(rng.integers(0, 25, 60)).tolist())
@@ -45,6 +46,8 @@ def test_any_batching_and_interleaving_gives_the_same_merged_stream(
     orders = set()
     for cut in range(20):
         n_batches = 3 if cut % 4 == 0 else 2
+        for module in (merge, gather):  # what is done with many rows, and with few
+            monkeypatch.setattr(module, "ONE_TASK", 20 if cut % 2 else 100_000)
         for name, columns in (("bus", bus), ("scats", scats)):
             ends = np.sort(rng.integers(0, 61, n_batches - 1)).tolist()
             feeds.feed(work / str(cut) / name, columns, ends)

@@ -89,7 +89,7 @@ class Merge:
             waiting = waiting.unionByName(held.drop(BUCKET).withColumn("_read", read))
         n_rows = turn.intake.live + before.n_held
         waiting = gathered(waiting, n_rows)
-        begun = turn.aside.begin(lambda: self._counted(waiting, n_rows))
+        begun = turn.aside.begin(lambda: self._counted(waiting, n_rows, frontier.frontier_us))
         counts = cache(lambda: _NONE_LATE | turn.seen | begun())
         released = waiting.where(F.col("_read").isNotNull())
         order = self._order()
@@ -116,18 +116,30 @@ class Merge:
             turn.tables.append(HELD, still, bucket=event_us, newest=max(newest))
         turn.tables.expire(HELD, frontier_us + 1)
 
-    def _counted(self, waiting: DataFrame, n_rows: int) -> dict[str, Any]:
+    def _counted(self, waiting: DataFrame, n_rows: int, frontier_us: int | None) -> dict[str, Any]:
         """Rows by how they were read, and the last of those in order; late ones are known.
 
-        Whole keys are dear to compare, so of many rows only those of the last time are.
+        Whole keys are dear to compare. So of many rows only those of one time are looked at: that
+        of the frontier or, in a second pass, if none is there, that of the last row.
         """
-        key = F.struct(F.unix_micros("_event"), rank_of(self.sources).cast("bigint"), F.col("_seq"))
-        last = F.max(F.when(_in_order(), key)).alias("last")
         if n_rows <= ONE_TASK:
-            return measured(waiting, [*_counts(), last])
-        counts = measured(waiting, _counts())
-        there = F.unix_micros("_event") == changing(counts["last_us"] or FIRST_US)
-        return counts | measured(waiting.where(there), [last])
+            rank = rank_of(self.sources).cast("bigint")
+            key = F.struct(F.unix_micros("_event"), rank, F.col("_seq"))
+            return measured(waiting, [*_counts(), F.max(F.when(_in_order(), key)).alias("last")])
+        at_us = FIRST_US if frontier_us is None else frontier_us
+        counts = measured(waiting, [*_counts(), *self._seqs(at_us)])
+        if counts["last_us"] not in (None, at_us):
+            at_us = counts["last_us"]
+            counts |= measured(waiting, self._seqs(at_us))
+        seqs = [(at_us, n, counts[f"seq_{n}"]) for n in range(len(self.sources))]
+        return counts | {"last": max((key for key in seqs if key[2] is not None), default=None)}
+
+    def _seqs(self, at_us: int) -> Sequence[Column]:
+        """The largest sequence of each source among the rows read in order at that time."""
+        there = _in_order() & (F.unix_micros("_event") == changing(at_us))
+        rank = rank_of(self.sources)
+        mine = [F.when(there & (rank == n), F.col("_seq")) for n in range(len(self.sources))]
+        return [F.max(seq).alias(f"seq_{n}") for n, seq in enumerate(mine)]
 
     def _nothing_new(self, rows: DataFrame, before: MergeMemory, after: MergeMemory) -> Outcome:
         """No row came and the frontier stands: nothing to do, and no job to find that out."""
