@@ -25,7 +25,7 @@ def flush_of(app: App) -> list[tuple[int, Any]]:
 def gives_results(app: App) -> bool:
     """Whether the app makes anything of those rows, so that they flush (A4)."""
     running = Running(app)
-    return any([running.take(Row(ts_us, 0, value)) for ts_us, value in flush_of(app)])
+    return any(running.take(Row(ts_us, 0, value)) for ts_us, value in flush_of(app))
 
 
 def patient(waiting: Any) -> Any:
