@@ -1,10 +1,9 @@
 """When the late readings of a town are reprocessed: what `tintin_table3` and `tintin_fig5` share.
 
 Time is counted in hours since the first reading. The newest event of all meters reaches an hour
-with its first reading; one that comes after the next hour is reached is late. Then it is replayed:
-*eager* at once, *lazy* with its meter's next reading on time; in both cases not before `wait` hours
-after its own hour are reached. With the replica (Alg. 1) a context must be whole, so `wait` is the
-span; on slices of history nothing is waited for.
+with its first reading; one that comes after the next hour is reached is late. On slices of history
+it is reprocessed at once by an *eager* trigger, with its meter's next reading on time by a *lazy*
+one. With the replica (Alg. 1) its context must be whole, too.
 """
 
 from collections.abc import Iterable
@@ -53,6 +52,10 @@ class Late:
     hour: Ints
     arrival_us: Ints
 
+    def take(self, which: Bools) -> "Late":
+        """Some of them."""
+        return Late(self.place[which], self.hour[which], self.arrival_us[which])
+
 
 def on_time(block: Block, at: Clock) -> Bools:
     """Which readings of a block come before the next hour is reached."""
@@ -67,21 +70,18 @@ def late_of(block: Block, at: Clock) -> Late:
     return Late(place, hour, block.arrival_us[place, hour])
 
 
-def eager_us(late: Late, at: Clock, wait: int) -> Ints:
-    """When an eager trigger replays each of them."""
-    return np.maximum(late.arrival_us, at.reach(late.hour + wait))
+def lazy_us(late: Late, block: Block, at: Clock, lateness: int) -> Ints:
+    """When a lazy trigger takes each of them up, at the latest when time runs out.
 
-
-def lazy_us(late: Late, block: Block, at: Clock, wait: int, lateness: int) -> Ints:
-    """When a lazy trigger does, or the bound on lateness: `NEVER_US` is when all is over."""
+    `NEVER_US` is when all is over.
+    """
     n_hours = block.kwh.shape[1]
-    punctual = on_time(block, at)
-    hours = np.where(punctual, np.arange(n_hours), n_hours)
+    hours = np.where(on_time(block, at), np.arange(n_hours), n_hours)
     then = np.minimum.accumulate(hours[:, ::-1], axis=1)[:, ::-1]  # the next hour read on time
     then = np.pad(then, ((0, 0), (0, 2)), constant_values=n_hours)
     arrival_us = np.pad(block.arrival_us, ((0, 0), (0, 1)), constant_values=NEVER_US)
-    hour = np.maximum((late.arrival_us - START_US) // HOUR_US, late.hour + wait)
-    found = then[late.place, np.minimum(hour, n_hours)]
+    hour = np.minimum((late.arrival_us - START_US) // HOUR_US, n_hours)
+    found = then[late.place, hour]
     missed = arrival_us[late.place, found] <= late.arrival_us  # came before, in the same hour
-    found = np.where(missed, then[late.place, np.minimum(found + 1, n_hours)], found)
+    found = np.where(missed, then[late.place, found + 1], found)
     return np.minimum(arrival_us[late.place, found], at.reach(late.hour + lateness))

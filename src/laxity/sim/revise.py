@@ -17,12 +17,25 @@ from typing import Any
 
 import numpy as np
 
-from laxity.core.revise import Journey, merged
-from laxity.core.triggers import Trigger
+from laxity.core.revise import Journey, Shape, merged
+from laxity.core.triggers import Trigger, Waiting
 from laxity.sim.history import ON_TIME, TOO_LATE, History, Rows, Terms, rows_of
 from laxity.sim.windows import App, Row, Running
 
 FLUSH = "flush"  # the key of rows that only push results out
+
+
+def once_whole(trigger: Trigger, shape: Shape) -> Trigger:
+    """The same trigger, but not before the contexts of all rows that wait have come.
+
+    Rows of one batch that are but hours late have contexts that become whole one after the other;
+    asked so, a lazy trigger still replays them together.
+    """
+
+    def asked(waiting: Waiting) -> Any:
+        return trigger(waiting) & (waiting.newest_us + shape.span_us <= waiting.frontier_us)
+
+    return asked
 
 
 class Replica:
