@@ -117,9 +117,11 @@ def arrivals(draw: st.DrawFn) -> Arriving:
     rows = []
     for nr, (key, place) in enumerate(places):
         number = sum(k == key and p < place for k, p in places)
-        come_us = place * period_us + draw(st.integers(0, lateness_us))
+        delays = st.sampled_from([0, lateness_us]) | st.integers(0, lateness_us)
+        come_us = place * period_us + draw(delays)
         rows.append((come_us, number, Row(place * period_us, key, nr)))
-    come = sorted(rows[draw(st.integers(0, len(rows) // 4)) :], key=lambda row: row[0])
+    rows = rows[draw(st.integers(0, len(rows) // 4)) :]
+    come = sorted(rows, key=lambda row: (row[0], -row[2].ts_us))  # as late as can be
     return Arriving([row for *_, row in come], [number for _, number, _ in come], terms)
 
 

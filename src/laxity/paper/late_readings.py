@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laxity.core.revise import Bools, Ints
-from laxity.sim.workload.columns import HOUR_US, START_US
 from laxity.sim.workload.town import NEVER_US, Block
 
 
@@ -80,8 +79,7 @@ def lazy_us(late: Late, block: Block, at: Clock, lateness: int) -> Ints:
     then = np.minimum.accumulate(hours[:, ::-1], axis=1)[:, ::-1]  # the next hour read on time
     then = np.pad(then, ((0, 0), (0, 2)), constant_values=n_hours)
     arrival_us = np.pad(block.arrival_us, ((0, 0), (0, 1)), constant_values=NEVER_US)
-    hour = np.minimum((late.arrival_us - START_US) // HOUR_US, n_hours)
-    found = then[late.place, hour]
+    found = then[late.place, at.hour(late.arrival_us)]
     missed = arrival_us[late.place, found] <= late.arrival_us  # came before, in the same hour
     found = np.where(missed, then[late.place, found + 1], found)
     return np.minimum(arrival_us[late.place, found], at.reach(late.hour + lateness))
