@@ -80,6 +80,6 @@ def lazy_us(late: Late, block: Block, at: Clock, lateness: int) -> Ints:
     then = np.pad(then, ((0, 0), (0, 2)), constant_values=n_hours)
     arrival_us = np.pad(block.arrival_us, ((0, 0), (0, 1)), constant_values=NEVER_US)
     found = then[late.place, at.hour(late.arrival_us)]
-    missed = arrival_us[late.place, found] <= late.arrival_us  # came before, in the same hour
+    missed = arrival_us[late.place, found] < late.arrival_us  # came before, in the same hour
     found = np.where(missed, then[late.place, found + 1], found)
     return np.minimum(arrival_us[late.place, found], at.reach(late.hour + lateness))
