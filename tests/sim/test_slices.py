@@ -2,7 +2,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laxity.core.triggers import Waiting, eager, lazy
@@ -37,6 +37,7 @@ def known(told: list[Told]) -> dict[Any, Answer]:
     return {answer[:3]: answer for answer in answers}
 
 
+@settings(max_examples=250)
 @given(runs())
 def test_same_as_oracle_in_any_batching(run: tuple[App, Arriving, list[Rows], Slices]) -> None:
     """Nothing is missing, nothing is wrong, nothing is there that should not be."""
@@ -80,7 +81,7 @@ def test_revisions_count_upwards_and_nothing_is_told_twice(
 def test_what_is_forgotten_is_never_needed(run: tuple[App, Arriving, list[Rows], Slices]) -> None:
     """One who forgets nothing gives the same answers."""
     app, arriving, batches, slices = run
-    elephant = Slices(app, arriving.terms, slices._trigger)
+    elephant = Slices(app, arriving.terms, slices.trigger)
     elephant.history.forget = lambda: None  # type: ignore[method-assign]
     for batch in batches:
         one, other = slices.batch(batch), elephant.batch(batch)
@@ -96,7 +97,7 @@ def test_crash_anywhere_goes_on_from_the_snapshot(
     end = data.draw(st.integers(0, len(batches)))
     for batch in batches[:end]:
         slices.batch(batch)
-    again = Slices(app, arriving.terms, slices._trigger)
+    again = Slices(app, arriving.terms, slices.trigger)
     again.restore(json.loads(json.dumps(slices.snapshot())))
     for batch in batches[end:]:
         assert again.batch(batch).answers == slices.batch(batch).answers

@@ -49,7 +49,7 @@ class Slices:
     """Answers now, exact answers as late rows come."""
 
     def __init__(self, app: App, terms: Terms, trigger: Trigger) -> None:
-        self._app, self._trigger = app, trigger
+        self.app, self.trigger = app, trigger
         self.history = History(app.shape, terms)
         self._revisions: dict[Name, int] = {}  # of results told more than once
 
@@ -58,27 +58,30 @@ class Slices:
         history, shape = self.history, self.history.shape
         answered_us = shape.edge_us(history.newest_us)
         marks = history.arrive(rows)
-        edge_us = shape.edge_us(history.newest_us)
-        n_known = history.rows.size
-        late = history.take_up(history.due(self._trigger, rows.key[marks == ON_TIME]))
-        replayed = _up_to(edge_us, late.key, *shape.affected(late.ts_us))
-        keys = np.unique(history.rows.key)
-        both = Intervals(
-            np.concatenate([keys, replayed.key]),
-            np.concatenate([np.full(keys.size, answered_us), replayed.lo_us]),
-            np.concatenate([np.full(keys.size, edge_us), replayed.hi_us]),
-        )
-        now = self._evaluated(history.rows, merged(both.key, both.lo_us, both.hi_us))
-        again = _up_to(answered_us, replayed.key, replayed.lo_us, replayed.hi_us)
-        before = self._evaluated(history.rows.take(np.arange(n_known)), again)
-        answers = self._first({n: v for n, v in now.items() if n not in before}) + [
-            answer for name in before for answer in self._again(name, before[name], now.get(name))
-        ]
+        before = history.rows
+        late = history.take_up(history.due(self.trigger, rows.key[marks == ON_TIME]))
+        answers = self._answers(answered_us, before, late)
         history.forget()
         final_us = shape.final_us(history.newest_us, history.terms.lateness_us)
         self._revisions = {n: nr for n, nr in self._revisions.items() if n[1] > final_us}
         too_late, strays = rows.take(marks == TOO_LATE), rows.take(marks == STRAY)
         return Told(answers, too_late, strays, final_us, history.n_held)
+
+    def _answers(self, answered_us: int, before: Rows, late: Rows) -> list[Answer]:
+        """What is told: results past those answered, and what late rows change in the others."""
+        shape, rows = self.history.shape, self.history.rows
+        edge_us = shape.edge_us(self.history.newest_us)
+        lo_us, hi_us = shape.affected(late.ts_us)
+        keys = np.unique(rows.key)
+        wanted = merged(
+            np.concatenate([keys, late.key]),
+            np.concatenate([np.full(keys.size, answered_us), lo_us]),
+            np.concatenate([np.full(keys.size, edge_us), np.minimum(hi_us, edge_us)]),
+        )
+        again = merged(late.key, lo_us, np.minimum(hi_us, answered_us))
+        now, told = self._evaluated(rows, wanted), self._evaluated(before, again)
+        changed = [self._again(name, told[name], now.get(name)) for name in told]
+        return sum(changed, self._first({n: v for n, v in now.items() if n not in told}))
 
     def _evaluated(self, rows: Rows, wanted: Intervals) -> dict[Name, Any]:
         """The results in these intervals, from the rows they need."""
@@ -87,11 +90,11 @@ class Slices:
         rows = rows.take(slices.hold(rows.key, rows.ts_us))
         rows = rows.take(np.argsort(rows.ts_us, kind="stable"))
         fed = zip(rows.ts_us.tolist(), rows.key.tolist(), rows.value, strict=True)
-        results = self._app.on(Row(*row) for row in fed)
+        results = self.app.on(Row(*row) for row in fed)
         key = np.array([result.key for result in results], np.int64)
         ts_us = np.array([result.ts_us for result in results], np.int64)
         return {
-            (results[i].key, results[i].ts_us, self._app.kind(results[i].value)): results[i].value
+            (results[i].key, results[i].ts_us, self.app.kind(results[i].value)): results[i].value
             for i in np.flatnonzero(wanted.hold(key, ts_us)).tolist()
         }
 
@@ -124,8 +127,3 @@ class Slices:
         self.history.restore(snapshot["history"])
         revisions = snapshot["revisions"]
         self._revisions = {(key, ts, kind): revision for key, ts, kind, revision in revisions}
-
-
-def _up_to(edge_us: int, key: Any, lo_us: Any, hi_us: Any) -> Intervals:
-    """Those parts of the intervals that are at or before the edge, joined."""
-    return merged(key, lo_us, np.minimum(hi_us, edge_us))
