@@ -108,8 +108,7 @@ class History:
 
     def judge(self, rows: Rows) -> np.ndarray[Any, np.dtype[np.int8]]:
         """Which of the rows are on time, late, too late or strays, by what came before them."""
-        late = rows.ts_us < self.newest_us
-        marks = np.where(late, LATE, ON_TIME)
+        marks = np.where(rows.ts_us < self.newest_us, LATE, ON_TIME)
         marks[rows.ts_us < self.oldest_us] = TOO_LATE
         if self.terms.step is not None:
             known = np.isin(rows.key, self.holes.key)
@@ -132,14 +131,15 @@ class History:
         `on_time` are the keys of the rows that came on time.
         """
         keys, place = np.unique(self.waiting.key, return_inverse=True)
-        order = np.lexsort((self.waiting.ts_us, place))
-        ends = np.cumsum(np.bincount(place, minlength=keys.size))
-        n_on_time = np.bincount(np.searchsorted(keys, on_time[np.isin(on_time, keys)]))
+        n_late = np.bincount(place, minlength=keys.size)
+        ends = np.cumsum(n_late)
+        times_us = self.waiting.ts_us[np.lexsort((self.waiting.ts_us, place))]
+        known = on_time[np.isin(on_time, keys)]
         asked = Waiting(
-            n_late=np.diff(ends, prepend=0),
-            n_on_time=np.pad(n_on_time, (0, keys.size - n_on_time.size)),
-            oldest_us=self.waiting.ts_us[order][np.append(0, ends[:-1])[: keys.size]],
-            newest_us=self.waiting.ts_us[order][ends - 1],
+            n_late=n_late,
+            n_on_time=np.bincount(np.searchsorted(keys, known), minlength=keys.size),
+            oldest_us=times_us[ends - n_late],
+            newest_us=times_us[ends - 1],
             frontier_us=self.newest_us,
         )
         due: Bools = np.broadcast_to(trigger(asked), keys.shape)[place]
