@@ -123,7 +123,7 @@ def split(holes: Holes, rows: Rows, step: int) -> Holes:
     before_us = np.concatenate([holes.last_us, rows.before_us])[order]
     last_us = np.where(end, holes.last_us[place], np.roll(before_us, -1))
     parts = Holes(holes.key[place], lo, hi, first_us, last_us)
-    return parts.take((lo == BEGINNING) | (hi == END) | (hi - lo > step))
+    return parts.take(hi - lo > step)
 
 
 def _with_new_keys(holes: Holes, keys: Ints) -> Holes:
