@@ -24,8 +24,9 @@ from laxity.paper.tintin_table3 import (
 )
 from laxity.sim import windows
 from laxity.sim.baselines import SortedNoWait, UnsortedDiscard
-from laxity.sim.history import Terms
+from laxity.sim.history import Terms, rows_of
 from laxity.sim.revise import Reviser, once_whole
+from laxity.sim.slices import Slices
 from laxity.sim.workload.columns import DAY_US, HOUR_US
 from laxity.sim.workload.town import Town, town
 
@@ -68,6 +69,26 @@ def test_same_as_algorithm_1(seed: int) -> None:
     assert got == {how: verdict(strict, results) for how, results in told.items()}
     assert got[EAGER]["duplicate"] > got[LAZY]["duplicate"]
     assert got[DISCARD]["omitted"] > 0
+
+
+@pytest.mark.parametrize("trigger", [eager, lazy])
+def test_slices_of_history_tell_every_alert_and_none_twice(trigger: Trigger) -> None:
+    """A batch a day: what Laxity does, where TinTiN repeats what has not changed."""
+    (block,) = town(1, 6, SMALL)
+    columns = block.rows()
+    in_order = np.lexsort((columns["meter"], columns["event_us"]))
+    strict = fed({name: column[in_order] for name, column in columns.items()}, SortedNoWait(APP))
+    slices = Slices(APP, Terms(SMALL.max_late_days * DAY_US, period_us=HOUR_US), trigger)
+    rows = rows_of(*(columns[name] for name in ("meter", "event_us", "kwh")))
+    day = (columns["arrival_us"] - columns["event_us"].min()) // DAY_US
+    batches = [rows.take(day == today) for today in range(day.max() + 1)]
+    batches.append(rows_of([END], [columns["event_us"].max() + 50 * DAY_US], [0.0]))
+    answers = [answer for batch in batches for answer in slices.batch(batch).answers]
+    told = [windows.Row(a.ts_us, a.key, a.value) for a in answers if a.value is not None]
+    got = verdict(strict, told)
+    assert got["exact"] == len(strict) > 100
+    assert got["omitted"] == got["duplicate"] == 0
+    assert len(fed(columns, UnsortedDiscard(APP))) < len(strict)  # it took late readings
 
 
 def test_meters_without_an_invalid_hour_have_no_alerts() -> None:

@@ -51,10 +51,11 @@ class Rows:
 
 
 def rows_of(key: Any, ts_us: Any, value: Any, number: Any = None) -> Rows:
-    """Rows of any sequences; values stay what they are."""
+    """Rows of any sequences; values become Python's own, or stay what they are."""
     times = np.array(ts_us, np.int64)
     numbers = times if number is None else np.array(number, np.int64)
-    return Rows(np.array(key, np.int64), times, numbers, np.fromiter(value, object))
+    values = value.tolist() if isinstance(value, np.ndarray) else value
+    return Rows(np.array(key, np.int64), times, numbers, np.fromiter(values, object))
 
 
 def no_rows() -> Rows:

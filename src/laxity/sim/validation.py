@@ -35,7 +35,8 @@ def meter_app(fuse_kwh: float = FUSE_KWH, hours: int = 24) -> App:
         found: list[Alert] = [("excess", kwh) for kwh in first if kwh > fuse_kwh]
         found += [("negative", kwh) for kwh in first if kwh < 0]
         n_large = large_before_negative([row.value for row in rows], fuse_kwh)
-        return found + [("pattern", n_large)] * (n_large > 0) or None
+        found += [("pattern", n_large)] if n_large else []
+        return found or None
 
     steps = _consumption(), Aggregate(hours * HOUR_US, HOUR_US, alerts), _one_by_one
     return App(steps, kind=lambda alert: alert[0])
