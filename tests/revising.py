@@ -134,6 +134,7 @@ def closing(app: App, arriving: Arriving) -> Arriving:
 
 @st.composite
 def cuts(draw: st.DrawFn, n_rows: int) -> list[tuple[int, int]]:
-    """Where batches begin and end, some of them empty."""
-    places = draw(st.lists(st.integers(0, n_rows), max_size=12))
+    """Where batches begin and end, some of them empty; or every row is a batch."""
+    some = st.lists(st.integers(0, n_rows), max_size=12)
+    places = draw(some | st.just(list(range(n_rows))))
     return list(pairwise([0, *sorted(places), n_rows]))
