@@ -105,8 +105,9 @@ def test_crash_anywhere_goes_on_from_the_snapshot(
 
 
 def told(slices: Slices, *ts_us: int, key: int = 0) -> list[tuple[int, Any, str, int]]:
-    answers = slices.batch(rows_of([key] * len(ts_us), ts_us, ts_us)).answers
-    return [(a.ts_us, a.value, a.status, a.revision) for a in sorted(answers)]
+    """What is told about key 0 when rows of some key come."""
+    answers = sorted(slices.batch(rows_of([key] * len(ts_us), ts_us, ts_us)).answers)
+    return [(a.ts_us, a.value, a.status, a.revision) for a in answers if a.key == 0]
 
 
 def test_a_late_row_revises_what_it_changes_and_no_more() -> None:
