@@ -1,111 +1,62 @@
-import numpy as np
+from pathlib import Path
+
 import pytest
+from pyspark.sql import SparkSession
 
-from laxity.core.triggers import eager, lazy
-from laxity.paper.late_readings import Clock, clock, late_of, lazy_us, on_time
-from laxity.paper.result import Row, Value
-from laxity.paper.tintin_fig5 import EAGER, LAZY, WAIT, claims, late_rows, reprocessed, rows_held
-from laxity.sim.history import History, Terms, rows_of
-from laxity.sim.validation import meter_app
-from laxity.sim.workload.columns import DAY_US, HOUR_US
-from laxity.sim.workload.town import NEVER_US, Block, Town, town
+import laxity as lx
+from laxity.paper.figure import draw, figure
+from laxity.paper.reprocessing import EAGER, LAZY, WAIT
+from laxity.paper.result import Result, Row, Value, versions
+from laxity.paper.tintin_fig5 import COMPARABLE, DISCARD, SORTED, WAYS, Setup, claims, measure
+from laxity.sim.workload.town import Town
 
-SMALL = Town(days=12, max_late_days=6, late_share=0.05, lost_share=0.02, outage_days=1)
-MIDDLE = Town(days=55)
+TINY = Setup((300,), compared=300, on_spark=Town(days=4, max_late_days=2, late_share=0.02))
 
 
 @pytest.fixture(scope="module")
-def block() -> Block:
-    (block,) = town(3, 12, SMALL)
-    return block
+def rows(spark: SparkSession) -> list[Row]:
+    """Measured, and then said to be of a town large enough to compare speed."""
+    assert lx.session() is spark
+    return [row | {"meters": COMPARABLE} for row in measure(TINY, 7)]
 
 
-def test_same_as_history_judges_and_triggers(block: Block) -> None:
-    """Row by row: which readings are late, and when a lazy trigger takes them up."""
-    at, columns = clock([block]), block.rows()
-    terms = Terms(SMALL.max_late_days * DAY_US, period_us=HOUR_US)
-    history = History(meter_app().shape, terms)
-    taken_us: dict[tuple[int, int], int] = {}
-    n_late = 0
-    for meter, ts_us, n, us in zip(
-        *(columns[name].tolist() for name in ("meter", "event_us", "n", "arrival_us")), strict=True
-    ):
-        mark = history.arrive(rows_of([meter], [ts_us], [0], [n]))[0]
-        assert (mark == 0) == on_time(block, at)[meter, n]
-        n_late += mark == 1
-        if history.waiting.size:
-            on_time_key = np.array([meter] if mark == 0 else [], np.int64)
-            up = history.take_up(history.due(lazy, on_time_key))
-            taken_us |= dict.fromkeys(zip(up.key.tolist(), up.number.tolist(), strict=True), us)
-        history.forget()
-    late = late_of(block, at)
-    want = lazy_us(late, block, at, SMALL.max_late_days * 24)
-    assert n_late == late.hour.size > 20
-    places = zip(late.place.tolist(), late.hour.tolist(), strict=True)
-    assert [taken_us.get(place, NEVER_US) for place in places] == want.tolist()
+@pytest.mark.spark
+def test_every_way_reads_every_row_that_comes(rows: list[Row]) -> None:
+    assert [row["how"] for row in rows] == list(WAYS)
+    n_rows = {str(row["how"]): row["rows"] for row in rows}
+    assert n_rows[LAZY] == n_rows[EAGER] == n_rows[DISCARD] == n_rows[WAIT]
+    assert 0 < int(n_rows[SORTED] or 0) - int(n_rows[LAZY] or 0) < 300 * 24  # not come by the end
+    assert all(float(row["rows_per_s"] or 0) > 0 for row in rows)
 
 
-def test_same_as_history_holds(block: Block) -> None:
-    """At the end of every day: what a reviser has that takes late readings up at once."""
-    columns = block.rows()
-    terms = Terms(SMALL.max_late_days * DAY_US, period_us=HOUR_US)
-    history = History(meter_app().shape, terms)
-    day_of = (columns["arrival_us"] - columns["event_us"].min()) // DAY_US
-    for day in range(1, SMALL.days + 1):
-        today = day_of == day - 1
-        rows = [columns[name][today] for name in ("meter", "event_us", "kwh", "n")]
-        history.arrive(rows_of(*rows))
-        history.take_up(history.due(eager, rows[0]))
-        history.forget()
-        assert rows_held(block, day, SMALL)[LAZY] == history.n_held
+@pytest.mark.spark
+def test_each_claim_fails_on_rows_that_contradict_it(rows: list[Row]) -> None:
+    speeds = {LAZY: 50, EAGER: 50, DISCARD: 60, SORTED: 60, WAIT: 9}
+    rows = [row | {"rows_per_s": speeds[str(row["how"])]} for row in rows]
 
-
-def test_waiting_holds_readings_and_consumption() -> None:
-    """The seed: 24 hours · 40 days · 2 for every meter; less what is missing."""
-    whole = Town(late_share=0, lost_share=0)
-    (block,) = town(1, 5, whole)
-    held = rows_held(block, 55, whole)
-    assert held == {LAZY: 5 * 26, WAIT: 5 * (960 + 959)}
-    assert rows_held(block, 20, whole)[LAZY] == 5 * (26 + 26)  # and before the first may come more
-
-
-def test_an_hour_is_reached_by_its_first_reading_or_a_later_one() -> None:
-    at = Clock(np.array([5, 70, 70, 130]))
-    assert at.hour(np.array([4, 5, 69, 70, 200])).tolist() == [-1, 0, 0, 2, 3]
-    assert at.reach(np.array([1, 3, 4, 99])).tolist() == [70, 130, NEVER_US, NEVER_US]
-    first, second = np.array([[5, 80, 70, 300]]), np.array([[9, 99, 99, 130]])
-    blocks = [Block(0, np.zeros((1, 4)), first), Block(1, np.zeros((1, 4)), second)]
-    assert clock(blocks).reached_us.tolist() == [5, 70, 70, 130]
-
-
-def test_no_late_reading_counts_before_it_comes_or_after_its_time(block: Block) -> None:
-    for way, hours in reprocessed(block, clock([block]), SMALL).responsiveness_h.items():
-        assert hours.min() >= 0
-        assert way != EAGER or hours.max() == 0
-    latency = reprocessed(block, clock([block]), SMALL).logical_latency_h
-    assert set(latency[WAIT].tolist()) == {SMALL.max_late_days * 24}
-    assert (latency[EAGER] <= latency[LAZY]).all()
-    assert (latency[LAZY] <= latency[WAIT]).all()
-
-
-@pytest.fixture(scope="module")
-def rows() -> tuple[list[Row], list[Row]]:
-    blocks = list(town(7, 300, MIDDLE))
-    days = [{"day": day} | rows_held(blocks[0], day, MIDDLE) for day in (20, 55)]
-    held: list[Row] = [dict(row) for row in days]
-    return late_rows(300, blocks, clock(blocks), MIDDLE), held
-
-
-def test_every_claim_holds_in_a_small_town(rows: tuple[list[Row], list[Row]]) -> None:
-    assert [claim.claim for claim in claims(*rows) if not claim.holds] == []
-
-
-def test_each_claim_fails_on_rows_that_contradict_it(rows: tuple[list[Row], list[Row]]) -> None:
     def doctored(how: str, **change: Value) -> list[str]:
-        changed = [row | change if row["how"] == how else row for row in rows[0]]
-        return [claim.claim for claim in claims(changed, rows[1]) if not claim.holds]
+        changed = [row | change if row["how"] == how else row for row in rows]
+        return [claim.claim for claim in claims(changed) if not claim.holds]
 
+    held = next(int(row["held"] or 0) for row in rows if row["how"] == WAIT)
+    assert doctored(LAZY) == []
+    assert "5 times the throughput" in doctored(WAIT, rows_per_s=10.1)[0]
+    assert "cannot be used" in doctored(SORTED, rows_per_s=49)[0]
     assert "within 2 hours" in doctored(LAZY, within_2h=0.89)[0]
     assert "logical latency" in doctored(LAZY, logical_latency_h=961)[0]
-    many = claims(rows[0], [{LAZY: 1_000, WAIT: 49_999}])
-    assert ["50 times fewer" in claim.claim for claim in many if not claim.holds] == [True]
+    assert "50 times fewer" in doctored(LAZY, held=held // 49)[0]
+
+
+@pytest.mark.spark
+def test_it_is_drawn(rows: list[Row], tmp_path: Path) -> None:
+    result = Result(
+        id="tintin-fig5",
+        scale="quick",
+        seed=7,
+        versions=versions(),
+        config={},
+        rows=rows,
+        claims=claims(rows),
+    )
+    assert figure("tintin-fig5").SCALES["quick"].meters
+    assert draw(result, tmp_path).stat().st_size > 10_000

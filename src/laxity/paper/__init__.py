@@ -11,4 +11,5 @@ FIGURES = {
     "ssg-fig12": "Slack-ScaleGate, Fig. 12: slack rules when a source is slow in periods",
     "ssg-fig13": "Slack-ScaleGate, Fig. 13: slack rules when a source falls behind for good",
     "tintin-table3": "TinTiN, Table 3: alerts told exactly, again, otherwise or not at all",
+    "tintin-fig5": "TinTiN, Fig. 5: what revising costs, and how soon late readings count",
 }

@@ -1,0 +1,127 @@
+"""The alerts of a town on Spark, a day of readings a batch, by each way of dealing with late ones.
+
+`UnsortedWait` is what Spark itself offers: a watermark that waits as long as readings may be late,
+and so keeps every window open for as long. It is let off the second aggregate, which sees next to
+no rows. `UnsortedDiscard` is a revise that accepts no late row,
+`SortedNoWait` the same on readings sorted beforehand. A batch's time is the processing latency of
+its alerts: that from the arrival of the reading that lets a window close.
+"""
+
+import os
+import statistics
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+import laxity as lx
+from laxity.sim.workload.columns import DAY_US, START_US
+from laxity.sim.workload.town import Block, Town
+from laxity.spark.metering import application, invalid
+
+EAGER, LAZY = "eager", "lazy"
+WAIT, DISCARD, SORTED = "UnsortedWait", "UnsortedDiscard", "SortedNoWait"
+WARM = 3  # batches that do not count
+SCHEMA = "event timestamp, meter bigint, kwh double"
+ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+@dataclass(frozen=True)
+class Speed:
+    """How fast the readings were worked through."""
+
+    rows: int
+    rows_per_s: float
+    batch_s: float
+
+
+def write_days(folder: Path, blocks: Iterable[Block], of: Town) -> None:
+    """The readings as files, one a day: by day of arrival, and in `sorted` by day of event.
+
+    What comes after the last day is left out.
+    """
+    schema = pa.schema([("event", pa.timestamp("us", "UTC")), ("meter", "int64"), ("kwh", "f8")])
+    with ExitStack() as stack:
+
+        def writers(name: str) -> list[pq.ParquetWriter]:
+            (folder / name).mkdir(parents=True)
+            paths = [folder / name / f"{day:03}.parquet" for day in range(of.days)]
+            return [stack.enter_context(pq.ParquetWriter(path, schema)) for path in paths]
+
+        ways = {"arrival_us": writers("arriving"), "event_us": writers("sorted")}
+        for block in blocks:
+            columns = block.rows()
+            table = pa.table(
+                [columns["event_us"], columns["meter"], columns["kwh"]], ["event", "meter", "kwh"]
+            ).cast(schema)
+            for time, files in ways.items():
+                day_of = (columns[time] - START_US) // DAY_US
+                for day, file in enumerate(files):
+                    file.write_table(table.take(np.flatnonzero(day_of == day)))
+    for path in folder.glob("*/*.parquet"):
+        at_s = 1_700_000_000 + int(path.stem)
+        os.utime(path, (at_s, at_s))  # files are read oldest first
+
+
+def speed(spark: SparkSession, how: str, folder: Path, of: Town) -> Speed:
+    """How fast a way works through the files of a folder."""
+    name = "sorted" if how == SORTED else "arriving"
+    reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+    readings = reader.parquet(str(folder / name))
+    work = folder / how
+    times = _waiting(readings, work, of) if how == WAIT else _revising(readings, how, work, of)
+    timed = times[WARM:]
+    took_s = sum(batch_s for _, batch_s in timed)
+    rows = sum(n_rows for n_rows, _ in times)
+    return Speed(
+        rows,
+        round(sum(n_rows for n_rows, _ in timed) / took_s, 1),
+        round(statistics.median(batch_s for _, batch_s in timed), 3),
+    )
+
+
+def _revising(readings: DataFrame, how: str, work: Path, of: Town) -> list[tuple[int, float]]:
+    source = lx.source("meters", readings, event_time="event")
+    late = how in (EAGER, LAZY)
+    revised = lx.stream(source).revise(
+        application(),
+        by="meter",
+        lateness=f"{of.max_late_days}d" if late else "0s",
+        period="1h" if late else None,
+        trigger=LAZY if how == LAZY else EAGER,
+    )
+    query = revised.start(
+        "fig5",
+        sink=lx.parquet(str(work / "out")),
+        checkpoint=str(work / "checkpoint"),
+        trigger="available_now",
+    )
+    query.await_termination()
+    return [(report.rows.rows_in, report.duration_s) for report in query.reports()]
+
+
+def _waiting(readings: DataFrame, work: Path, of: Town) -> list[tuple[int, float]]:
+    spark = readings.sparkSession
+    provider = "spark.sql.streaming.stateStore.providerClass"
+    before = spark.conf.get(provider, None)
+    spark.conf.set(provider, ROCKS)
+    try:
+        named = readings.withColumnRenamed("event", "_event")
+        found = invalid(named.withWatermark("_event", f"{of.max_late_days} days"))
+        writer = found.writeStream.outputMode("append").format("parquet")
+        writer = writer.option("path", str(work / "out"))
+        writer = writer.option("checkpointLocation", str(work / "checkpoint"))
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        progress = [p for p in query.recentProgress if p.numInputRows]
+        return [(p.numInputRows, p.durationMs["triggerExecution"] / 1000) for p in progress]
+    finally:
+        if before is None:
+            spark.conf.unset(provider)
+        else:
+            spark.conf.set(provider, before)
