@@ -1,0 +1,54 @@
+"""How rows lie beside each other: their key, their time, and by what a key's rows are counted."""
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+KEY, US, AT = "_key", "_us", "_at"  # beside a row's own columns, while a batch is worked on
+
+
+@dataclass(frozen=True)
+class Places:
+    """Rows by key, counted by their event time or a sequence number, one row every `step`.
+
+    Without a step they are not counted, and nobody sees what is missing.
+    """
+
+    by: tuple[str, ...]
+    step: int | None = None
+    number: str | None = None
+
+    @property
+    def margin_us(self) -> int:
+        """How far a missing row is at least from its neighbours in time."""
+        return 1 if self.number is None else 0
+
+    @property
+    def key(self) -> Column:
+        """The key as one value: unlike its columns it can be compared where they are null."""
+        return F.struct(*self.by)
+
+    def of(self, rows: DataFrame) -> DataFrame:
+        """The rows with their places."""
+        us = F.unix_micros("_event")
+        at = us if self.number is None else F.col(self.number).cast("bigint")
+        return rows.withColumns({KEY: self.key, US: us, AT: at})
+
+    @staticmethod
+    def without(rows: DataFrame) -> DataFrame:
+        """The rows as they were."""
+        return rows.drop(KEY, US, AT)
+
+
+def of_keys(rows: DataFrame, keys: DataFrame, n_keys: int) -> DataFrame:
+    """The rows that have one of the keys, with what else is told of the key."""
+    return rows.join(small(keys, n_keys), KEY)
+
+
+def small(rows: DataFrame, n_rows: int) -> DataFrame:
+    """Rows that are sent to every executor if they are few: Spark does not know how many."""
+    return F.broadcast(rows) if n_rows <= FEW else rows
+
+
+FEW = 200_000
