@@ -1,4 +1,4 @@
-"""Where a revise stands in time, from one micro-batch to the next.
+"""Where a revise stands in time, and what it remembers from one micro-batch to the next.
 
 `before_us` is the newest event of all batches before, `newest_us` with this one. A row behind
 `before_us` is late; one more than the bound on lateness behind it is too late. Results at or before
@@ -7,10 +7,18 @@ not recent any more, rows before `open_us` will be too late in every batch to co
 or before `final_us` never change again.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict
 
 from laxity.core.holes import BEGINNING
 from laxity.core.revise import Shape
+
+N_BUCKETS = 64  # in which kept rows are counted until they expire
+RECENT, CONTEXTS = "recent", "contexts"  # the rows of the last span, and those near holes
+
+Stock = dict[str, dict[int, int]]
 
 
 @dataclass(frozen=True)
@@ -56,3 +64,48 @@ class Moment:
     def final_us(self) -> int:
         """Results up to here never change again."""
         return self.shape.final_us(self.newest_us, self.lateness_us)
+
+    def stocked(self, before: Stock, added: Mapping[str, int]) -> Stock:
+        """How many rows are kept in each table once some were added.
+
+        Rows are counted by when the batch that brought them expires, on a coarse scale: to within
+        a 64th of the time they are kept.
+        """
+        kept_us = {
+            RECENT: (self.newest_us, self.edge_us),
+            CONTEXTS: (self.edge_us, self.final_us),
+        }
+        stock: Stock = {}
+        for table, (newest_us, floor_us) in kept_us.items():
+            width_us = (newest_us - floor_us) // N_BUCKETS + 1
+            counts = before.get(table, {})
+            stock[table] = {b: n for b, n in counts.items() if (b + 1) * width_us > floor_us}
+            if added.get(table):
+                bucket = newest_us // width_us
+                stock[table][bucket] = stock[table].get(bucket, 0) + added[table]
+        return stock
+
+
+class ReviseMemory(BaseModel):
+    """What a revise carries from batch to batch.
+
+    `newest_us`: the newest event of all keys. `n_waiting`: late rows that wait for their trigger.
+    `stock`: for each table how many rows are kept, by when they expire.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    newest_us: int | None = None
+    n_waiting: int = 0
+    stock: Stock = {}
+
+    def moment(self, shape: Shape, lateness_us: int, newest_us: int | None) -> Moment:
+        """The times of a batch whose newest event is this; None if it has no rows."""
+        before_us = BEGINNING if self.newest_us is None else self.newest_us
+        after_us = before_us if newest_us is None else max(before_us, newest_us)
+        return Moment(shape, lateness_us, before_us, after_us)
+
+    @property
+    def n_kept(self) -> int:
+        """The rows kept."""
+        return sum(n for counts in self.stock.values() for n in counts.values())

@@ -18,25 +18,32 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from laxity.core.holes import BEGINNING, END
-from laxity.core.moment import Moment
+from laxity.core.moment import CONTEXTS, RECENT, Moment
 from laxity.spark.aside import Asides
 from laxity.spark.changing import changing
-from laxity.spark.holes import FRESH, OLD, OPEN, in_context, left_behind, open_holes, suspects
+from laxity.spark.holes import (
+    FRESH,
+    OLD,
+    OPEN,
+    in_context,
+    left_behind,
+    n_between,
+    open_holes,
+    suspects,
+)
 from laxity.spark.intake import measured, riding
 from laxity.spark.keep import kept
 from laxity.spark.places import AT, KEY, US, Places, of_keys
 from laxity.spark.state import BUCKET, Tables
 
-RECENT, CONTEXTS, HOLES = "recent", "contexts", "holes"
-HOLE = ("lo", "hi", "first_us", "last_us")
+HOLES = "holes"
 
 
 @dataclass(frozen=True)
 class Holes:
     """The keys with open holes near, one row each, and how many keys and holes that are.
 
-    Holes before a key's first row and behind its last one do not count: there is nothing to see.
+    `n_holes` are those between rows, `n_left` those that are new in the table of holes.
     """
 
     keys: DataFrame
@@ -61,9 +68,7 @@ class History:
     def of_keys(self, keys: DataFrame, n_keys: int) -> DataFrame | None:
         """All rows that are kept of these keys."""
         found = [rows for rows in (self.recent(), self._rows(CONTEXTS)) if rows is not None]
-        if not found:
-            return None
-        return of_keys(reduce(DataFrame.unionByName, found), keys, n_keys)
+        return of_keys(_union(found), keys, n_keys) if found else None
 
     def holes(self) -> DataFrame | None:
         """The holes left behind."""
@@ -79,21 +84,19 @@ class History:
         `rows` tell in `_old` whether they were there before; `behind` are late rows that go
         straight to the contexts. None where nothing is missing, or nobody can see it.
         """
-        moment = self.moment
         if self.places.step is None:
             return None
-        near = self.holes()
+        moment, near = self.moment, self.holes()
         if near is not None:
             near = near.where(F.col("last_us") > moment.answered_us - moment.span_us)
-        keys = self._kept(suspects(rows, near, self.places, moment))
+        keys = self.at_hand(suspects(rows, near, self.places, moment))
         counted = [F.count(F.lit(1)).alias("n_keys"), F.count_if(FRESH).alias("n_fresh")]
         numbers = measured(keys, counted)
-        n_keys = numbers["n_keys"]
-        if not n_keys:
+        if not numbers["n_keys"]:
             return None
         lasts = self._lasts(keys.where(FRESH), behind) if numbers["n_fresh"] else None
-        mine = of_keys(rows.select(KEY, AT, US), keys, n_keys)
-        found = self._kept(open_holes(mine, near, lasts, self.places, moment))
+        mine = of_keys(rows.select(KEY, AT, US), keys, numbers["n_keys"])
+        found = self.at_hand(open_holes(mine, near, lasts, self.places, moment))
         numbers = measured(found, _counts(self.places, moment))
         return Holes(found, **{name: number or 0 for name, number in numbers.items()})
 
@@ -102,33 +105,22 @@ class History:
         older = [rows for rows in (self._rows(CONTEXTS), behind) if rows is not None]
         if not older:
             return None
-        mark = F.struct(F.col(AT).alias("at"), F.col(US).alias("us"))
-        rows = reduce(DataFrame.unionByName, [one.select(KEY, AT, US) for one in older])
-        return rows.join(fresh, KEY, "left_semi").groupBy(KEY).agg(F.max(mark).alias("_last"))
+        rows = _union([one.select(KEY, AT, US) for one in older]).join(fresh, KEY, "left_semi")
+        return rows.groupBy(KEY).agg(F.expr(f"max(struct({AT} AS at, {US} AS us))").alias("_last"))
 
     def keep(
-        self,
-        rows: DataFrame,
-        behind: DataFrame | None,
-        holes: Holes | None,
-        listed: DataFrame | None,
+        self, rows: DataFrame, behind: DataFrame | None, holes: Holes | None
     ) -> Callable[[], dict[str, int]]:
-        """Plan what to keep of all these rows; ask after the write how many were added.
-
-        `listed` are holes to note beside those that are left behind now.
-        """
+        """Plan what to keep of all these rows; ask after the write how many were added."""
         moment, us = self.moment, F.col(US)
-        added: dict[str, Callable[[], int]] = {}
         new = rows.where(~F.col(OLD) & (us > changing(moment.edge_us)))
-        added[RECENT] = self._append(RECENT, new, moment.newest_us)
+        added = {RECENT: self._append(RECENT, new, moment.newest_us)}
         self.tables.expire(RECENT, moment.edge_us + 1)
         leaving = self._in_context(rows.where(us <= changing(moment.edge_us)), holes)
         going = [one.drop(OLD) for one in (leaving, behind) if one is not None]
         if going:
-            older = reduce(DataFrame.unionByName, going)
-            added[CONTEXTS] = self._append(CONTEXTS, older, moment.edge_us)
+            added[CONTEXTS] = self._append(CONTEXTS, _union(going), moment.edge_us)
         self.tables.expire(CONTEXTS, moment.final_us + 1)
-        self._note(holes, listed)
         return lambda: {table: count() for table, count in added.items()}
 
     def _in_context(self, leaving: DataFrame, holes: Holes | None) -> DataFrame | None:
@@ -148,30 +140,31 @@ class History:
         self.tables.append(table, self.places.without(counted), bucket=bucket, newest=newest_us)
         return lambda: int(seen.get["n"])
 
-    def _note(self, holes: Holes | None, listed: DataFrame | None) -> None:
-        """Note the holes that can no longer be found from recent rows."""
-        noted = [] if listed is None else [listed]
+    def note(self, holes: Holes | None, others: DataFrame | None) -> None:
+        """Note the holes that can no longer be found from recent rows, and some others."""
+        noted = [] if others is None else [others]
         if holes is not None and holes.n_left:
-            left = holes.keys.select(
-                KEY, F.explode(left_behind(self.places, self.moment)).alias("_hole")
-            )
-            noted.append(left.select(KEY, *(F.col("_hole")[name].alias(name) for name in HOLE)))
+            left = F.inline(left_behind(self.places, self.moment))
+            noted.append(holes.keys.select(KEY, left).drop("listed"))
         if noted:
-            rows = reduce(DataFrame.unionByName, noted)
-            newest_us = self.moment.newest_us
+            rows, newest_us = _union(noted), self.moment.newest_us
             self.tables.append(HOLES, rows, bucket=F.col("last_us"), newest=newest_us)
         self.tables.expire(HOLES, self.moment.open_us)
 
-    def _kept(self, rows: DataFrame) -> DataFrame:
+    def at_hand(self, rows: DataFrame) -> DataFrame:
+        """Rows that several jobs read, worked out once."""
         at_hand, let_go = kept(rows)
         self.aside.last(let_go)
         return at_hand
 
 
 def _counts(places: Places, moment: Moment) -> list[Column]:
-    seen = F.filter(OPEN, lambda h: (h["lo"] != BEGINNING) & (h["hi"] != END))
     return [
         F.count(F.lit(1)).alias("n_keys"),
-        F.sum(F.size(seen)).alias("n_holes"),
+        F.sum(n_between()).alias("n_holes"),
         F.sum(F.size(left_behind(places, moment))).alias("n_left"),
     ]
+
+
+def _union(parts: list[DataFrame]) -> DataFrame:
+    return reduce(DataFrame.unionByName, parts)

@@ -2,13 +2,12 @@
 
 A late row is expected if it falls into an open hole of its key, or nobody knows the key. One that
 does not is a dead letter: either it is there already, or the rows around it may be forgotten.
-Expected rows wait until their key's trigger holds, and are then *due* together.
+Expected rows wait until their key's trigger holds, or their time has run out, and are then *due*.
 """
 
-from dataclasses import fields
-from functools import reduce
+from dataclasses import dataclass, fields
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.holes import BEGINNING
@@ -18,118 +17,146 @@ from laxity.errors import ConfigError
 from laxity.spark.places import AT, KEY, US, Places
 
 DUE = "_due"
+WAITED = "_waited"  # whether a row was late in a batch before
 REASON = "_reason"
-BESIDE = "_beside"  # the neighbour behind which a row is the key's last; null if it is not
-THERE = "a row is already there"
+BESIDE = "_beside"  # the neighbour of a row that is now its key's last; null for others
+THERE = "late, and a row is already there"
 UNEXPECTED = "late, and no row is missing there"
-UNNUMBERED = "late, without a number"
+UNNUMBERED = "late, and without a number"
+
+
+@dataclass(frozen=True)
+class Lates:
+    """The late rows of a batch and those that waited, what became of them, and how many each.
+
+    `known` are the rows kept of their keys. Rows that are due and not recent any more are `behind`.
+    """
+
+    rows: DataFrame
+    known: DataFrame | None
+    n_due: int
+    n_waiting: int
+    n_dead: int
+    n_behind: int
+
+    def due(self) -> DataFrame:
+        """The rows that are evaluated in this batch."""
+        return self.rows.where(DUE)
+
+    def waiting(self) -> DataFrame:
+        """The rows that go on waiting."""
+        return as_came(self.rows.where(~F.col(DUE) & F.col(REASON).isNull()))
+
+    def dead(self) -> DataFrame:
+        """The rows that were not expected, with the reason."""
+        return self.rows.where(F.col(REASON).isNotNull()).drop(DUE, WAITED, BESIDE)
+
+
+def as_came(rows: DataFrame) -> DataFrame:
+    """Late rows as they came, but for their places."""
+    return rows.drop(DUE, WAITED, REASON, BESIDE)
 
 
 def judged(
     late: DataFrame,
     known: DataFrame | None,
-    waiting: DataFrame | None,
     holes: DataFrame | None,
     places: Places,
     moment: Moment,
 ) -> DataFrame:
     """Late rows with the reason why they were not expected, null for nearly all.
 
-    `known` are the kept rows of their keys, `waiting` rows that were late before, `holes` those
-    left behind.
+    `known` are the kept rows of their keys, `holes` those left behind. Rows that waited were judged
+    when they came.
     """
-    none = F.lit(None)
     if places.step is None:
-        return late.withColumns({REASON: none.cast("string"), BESIDE: none.cast(_MARK)})
-    recent = F.col(US) > moment.answered_us
-    parts = [late.withColumns({"_new": F.lit(True), "_sure": F.lit(False)})]
+        nothing = {REASON: F.expr("CAST(NULL AS STRING)"), BESIDE: F.expr(f"CAST(NULL AS {_MARK})")}
+        return late.withColumns(nothing)
+    rows = late.withColumns({"_new": F.lit(True), "_sure": F.lit(False)})
     if known is not None:
-        parts.append(known.withColumns({"_new": F.lit(False), "_sure": recent}))
-    if waiting is not None:
-        parts.append(waiting.withColumns({"_new": F.lit(False), "_sure": F.lit(True)}))
-    among = reduce(DataFrame.unionByName, parts).withColumns(_neighbours())
-    rows = among.where("_new")
-    inside: Column = F.lit(False)
+        sure = F.expr(f"{US} > {moment.answered_us}")
+        old = known.withColumns({WAITED: F.lit(False), "_new": F.lit(False), "_sure": sure})
+        rows = rows.unionByName(old)
+    rows = rows.withColumns({name: F.expr(text) for name, text in _NEIGHBOURS.items()})
+    rows = rows.where("_new")
+    inside = "false"
     if holes is not None:
-        spans = holes.groupBy(KEY).agg(F.collect_list(F.struct("lo", "hi")).alias("_spans"))
+        spans = holes.groupBy(KEY).agg(F.expr("collect_list(struct(lo, hi))").alias("_spans"))
         rows = rows.join(spans, KEY, "left")
-        held = F.exists("_spans", lambda h: (h["lo"] < F.col(AT)) & (F.col(AT) < h["hi"]))
-        inside = F.coalesce(held, inside)
-    prev, after = F.col("_prev"), F.col("_next")
-    gap = prev.isNull() | (after - prev["at"] > places.step)
-    sure = inside | F.coalesce(prev["sure"], F.lit(False))
-    reason = (
-        F.when(F.col(AT).isNull(), UNNUMBERED)
-        .when(F.col("_same"), THERE)
-        .when(after.isNotNull() & ~(gap & sure), UNEXPECTED)
-    )
-    last = after.isNull() & F.col(AT).isNotNull()
-    first = F.struct(F.lit(BEGINNING).alias("at"), F.lit(BEGINNING).alias("us"))
-    beside = F.when(last, F.coalesce("_any", first.cast(_MARK)))
-    added = ["_new", "_sure", "_prev", "_next", "_same", "_any", "_spans"]
-    return rows.withColumns({REASON: reason, BESIDE: beside}).drop(*added)
+        inside = f"coalesce(exists(_spans, h -> h.lo < {AT} AND {AT} < h.hi), false)"
+    hole = f"({inside} OR _prev.sure) AND (_prev IS NULL OR _next - _prev.at > {places.step})"
+    reason = f"""CASE WHEN {WAITED} THEN NULL
+        WHEN {AT} IS NULL THEN '{UNNUMBERED}'
+        WHEN _same THEN '{THERE}'
+        WHEN _next IS NOT NULL AND NOT coalesce({hole}, false) THEN '{UNEXPECTED}' END"""
+    first = f"named_struct('at', {BEGINNING}L, 'us', {BEGINNING}L)"
+    beside = f"IF(_next IS NULL AND {AT} IS NOT NULL, coalesce(_any, {first}), NULL)"
+    rows = rows.withColumns({REASON: F.expr(reason), BESIDE: F.expr(beside)})
+    return rows.drop(*_NEIGHBOURS, "_new", "_sure", "_spans")
 
 
 _MARK = "struct<at: bigint, us: bigint>"
-
-
-def _neighbours() -> dict[str, Column]:
-    """What is known on either side of a row, in the order of its key."""
-    up = Window.partitionBy(KEY).orderBy(AT)
-    down = Window.partitionBy(KEY).orderBy(F.col(AT).desc())
-    known = ~F.col("_new")
-    before = up.rangeBetween(Window.unboundedPreceding, -1)
-    after = down.rangeBetween(Window.unboundedPreceding, -1)
-    sure = F.struct(F.col(AT).alias("at"), F.col("_sure").alias("sure"))
-    mark = F.struct(F.col(AT).alias("at"), F.col(US).alias("us"))
-    return {
-        "_prev": F.max(F.when(known, sure)).over(before),
-        "_next": F.min(F.when(known, F.col(AT))).over(after),
-        "_same": F.max(known).over(up.rangeBetween(0, 0)),
-        "_any": F.max(mark).over(before),
-    }
+_BEFORE = f"OVER (PARTITION BY {KEY} ORDER BY {AT} RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+_AFTER = (
+    f"OVER (PARTITION BY {KEY} ORDER BY {AT} DESC "
+    "RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+)
+_NEIGHBOURS = {
+    "_prev": f"max(IF(_new, NULL, struct({AT} AS at, _sure AS sure))) {_BEFORE}",
+    "_next": f"min(IF(_new, NULL, {AT})) {_AFTER}",
+    "_same": f"max(NOT _new) OVER (PARTITION BY {KEY} ORDER BY {AT} "
+    "RANGE BETWEEN CURRENT ROW AND CURRENT ROW)",
+    "_any": f"max(struct({AT} AS at, {US} AS us)) {_BEFORE}",
+}
 
 
 def new_holes(due: DataFrame, places: Places, moment: Moment) -> DataFrame:
-    """The holes before rows that are due and now the last of their key, older than recent rows."""
+    """The holes before rows that are due and now the last of their key, but not recent any more."""
     margin_us = places.margin_us
-    lo = F.col(BESIDE)["at"]
-    first_us = F.when(lo == BEGINNING, BEGINNING).otherwise(F.col(BESIDE)["us"] + margin_us)
-    last = F.col(BESIDE).isNotNull() & (F.col(US) <= moment.answered_us)
-    return due.where(last & (F.col(AT) - lo > places.step)).select(
+    last = f"{BESIDE} IS NOT NULL AND {US} <= {moment.answered_us}"
+    return due.where(f"{last} AND {AT} - {BESIDE}.at > {places.step}").selectExpr(
         KEY,
-        lo.alias("lo"),
-        F.col(AT).alias("hi"),
-        first_us.alias("first_us"),
-        (F.col(US) - margin_us).alias("last_us"),
+        f"{BESIDE}.at AS lo",
+        f"{AT} AS hi",
+        f"IF({BESIDE}.at = {BEGINNING}L, {BEGINNING}L, {BESIDE}.us + {margin_us}) AS first_us",
+        f"{US} - {margin_us} AS last_us",
     )
 
 
 def triggered(lates: DataFrame, came: DataFrame, trigger: Trigger, moment: Moment) -> DataFrame:
-    """The rows with `_due`: whether they are expected, and their key's trigger holds.
+    """The rows with `_due`: expected, and their key's trigger holds or their time has run out.
 
     `came` tells how many rows of a key came on time.
     """
-    of_key = Window.partitionBy(KEY)
-    expected_us = F.when(F.col(REASON).isNull(), F.col(US))
-    oldest_us, frontier_us = F.min(expected_us).over(of_key), F.lit(moment.newest_us)
+    expected_us = f"IF({REASON} IS NULL, {US}, NULL)"
+    of_key = f"OVER (PARTITION BY {KEY})"
     waiting = Waiting(
-        n_late=F.count(expected_us).over(of_key),
-        n_on_time=F.coalesce("n_on_time", F.lit(0)),
-        oldest_us=oldest_us,
-        newest_us=F.max(expected_us).over(of_key),
-        frontier_us=frontier_us,
+        n_late=F.expr(f"count({expected_us}) {of_key}"),
+        n_on_time=F.expr("coalesce(n_on_time, 0)"),
+        oldest_us=F.expr(f"min({expected_us}) {of_key}"),
+        newest_us=F.expr(f"max({expected_us}) {of_key}"),
+        frontier_us=F.lit(moment.newest_us),
     )
-    overdue = frontier_us - oldest_us >= moment.lateness_us
-    due = F.coalesce(_column(trigger(waiting)), F.lit(False)) | overdue
-    joined = lates.join(came, KEY, "left").withColumn(DUE, due)
-    return joined.withColumn(DUE, F.col(DUE) & F.col(REASON).isNull()).drop("n_on_time")
+    rows = lates.join(came, KEY, "left").withColumn(DUE, _column(trigger(waiting)))
+    due = f"{REASON} IS NULL AND (coalesce({DUE}, false) OR {US} <= {moment.open_us})"
+    return rows.withColumn(DUE, F.expr(due)).drop("n_on_time")
 
 
 def came_on_time(on_time: DataFrame, keys: DataFrame) -> DataFrame:
     """How many rows of each of the keys came on time."""
     mine = on_time.select(KEY).join(keys, KEY, "left_semi")
     return mine.groupBy(KEY).agg(F.count(F.lit(1)).alias("n_on_time"))
+
+
+def counts(moment: Moment) -> list[Column]:
+    """How many rows are due, wait, and are dead."""
+    said = {
+        "n_due": DUE,
+        "n_waiting": f"NOT {DUE} AND {REASON} IS NULL",
+        "n_dead": f"{REASON} IS NOT NULL",
+        "n_behind": f"{DUE} AND {US} <= {moment.answered_us}",
+    }
+    return [F.expr(f"count_if({holds})").alias(name) for name, holds in said.items()]
 
 
 def checked_trigger(given: str | Trigger) -> Trigger:

@@ -5,104 +5,99 @@ without them, which is what had been answered. Only what differs is given out.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from laxity.core.moment import Moment
 from laxity.spark.app import App
-from laxity.spark.lates import DUE
+from laxity.spark.lates import DUE, Lates, as_came
 from laxity.spark.latest import RETRACTED
 from laxity.spark.places import KEY, US, Places, small
 
-REVISIONS = "revisions"
 REVISED, TENTATIVE, FINAL = "revised", "tentative", "final"
 LATE = "_late"  # the times of a key's rows that are due
 
 
-def late_times(due: DataFrame) -> DataFrame:
-    """Per key, when the rows that are due happened."""
-    return due.groupBy(KEY).agg(F.collect_set(US).alias(LATE))
+@dataclass(frozen=True)
+class Replay:
+    """An app, and the rows that are due."""
 
+    app: App
+    places: Places
+    moment: Moment
+    lates: Lates
 
-def slices(rows: DataFrame, times: DataFrame, n_keys: int, moment: Moment) -> DataFrame:
-    """The rows that the affected results depend on; overlapping slices of a key are one."""
-    span_us, answered_us = moment.span_us, moment.answered_us
-    us = F.col(US)
-    needed = F.exists(
-        LATE,
-        lambda late: (us > late - span_us) & (us < F.least(late, F.lit(answered_us)) + span_us),
-    )
-    return rows.join(small(times, n_keys), KEY).where(needed).drop(LATE)
+    def changes(self, given: DataFrame | None) -> DataFrame:
+        """The results that the rows make new, other or void, with status and revision.
 
+        `given` is what was given out again before.
+        """
+        due = self.lates.due()
+        times = due.groupBy(KEY).agg(F.collect_set(US).alias(LATE))
+        times = small(times, self.lates.n_due)
+        rows = as_came(due).withColumn(DUE, F.lit(True))
+        if self.lates.known is not None:
+            rows = rows.unionByName(self.lates.known.withColumn(DUE, F.lit(False)))
+        rows = rows.join(times, KEY).where(self._needed())
+        before = self._answers(rows.where(~F.col(DUE)), times, "_before")
+        after = self._answers(rows, times, "_after")
+        names = self.app.naming(self.places.by)
+        both = (
+            after.unionByName(before, allowMissingColumns=True)
+            .groupBy(*names)
+            .agg(*(F.expr(f"first({side}, true)").alias(side) for side in ("_before", "_after")))
+        )
+        return _revised(both.where(~_same(both)), names, given)
 
-def changes(
-    app: App,
-    places: Places,
-    rows: DataFrame,
-    times: DataFrame,
-    n_keys: int,
-    revisions: DataFrame | None,
-    moment: Moment,
-) -> DataFrame:
-    """The results that these rows make new, other or void, with status and revision.
+    def _needed(self) -> Column:
+        """Whether a row belongs to a slice: overlapping slices of a key are one."""
+        span_us = self.moment.span_us
+        until = f"least(late, {self.moment.answered_us}L) + {span_us}"
+        return F.expr(f"exists({LATE}, late -> {US} > late - {span_us} AND {US} < {until})")
 
-    `rows` are slices and tell in `_due` which of them are late; `revisions` is what was given out
-    again before.
-    """
-    names = app.naming(places.by)
-
-    def answered(some: DataFrame, side: str) -> DataFrame:
-        results = app.results(places.without(some).drop(DUE), places.by)
+    def _answers(self, rows: DataFrame, times: DataFrame, side: str) -> DataFrame:
+        """The affected results among those answered before, their values as one."""
+        came = self.places.without(rows).drop(DUE, LATE)
+        results = self.app.results(came, self.places.by)
+        names = self.app.naming(self.places.by)
+        us, span_us = "unix_micros(_event)", self.moment.span_us
+        until = f"least(late, {self.moment.answered_us}L)"
+        touched = f"exists({LATE}, late -> {us} > late - {span_us} AND {us} <= {until})"
+        there = results.withColumn(KEY, self.places.key).join(times, KEY).where(touched)
         values = [name for name in results.columns if name not in names]
-        there = _affected(results, places, times, n_keys, moment)
         return there.select(*names, F.struct(F.lit(1).alias("_"), *values).alias(side))
-
-    before = answered(rows.where(~F.col(DUE)), "_before")
-    after = answered(rows, "_after")
-    both = (
-        after.unionByName(before, allowMissingColumns=True)
-        .groupBy(*names)
-        .agg(*(F.first(side, ignorenulls=True).alias(side) for side in ("_before", "_after")))
-    )
-    changed = both.where(~_same(both))
-    return _revised(changed, names, revisions)
-
-
-def _affected(
-    results: DataFrame, places: Places, times: DataFrame, n_keys: int, moment: Moment
-) -> DataFrame:
-    """The results that a late row can change, of those answered before."""
-    span_us, answered_us = moment.span_us, moment.answered_us
-    us = F.unix_micros("_event")
-    touched = F.exists(
-        LATE, lambda late: (us > late - span_us) & (us <= F.least(late, F.lit(answered_us)))
-    )
-    placed = results.withColumn(KEY, places.key)
-    return placed.join(small(times, n_keys), KEY).where(touched).drop(KEY, LATE)
 
 
 def _same(both: DataFrame) -> Column:
     """Whether a result is what it was; when its rows arrived is no part of it."""
-    fields = both.schema["_after"].dataType.fieldNames()  # type: ignore[attr-defined]
-    told = [name for name in fields if name != "_arrival"]
+    told = [name for name in _values(both) if name != "_arrival"]
     sides = [F.struct(*(F.col(side)[name] for name in told)) for side in ("_before", "_after")]
     return sides[0] == sides[1]
 
 
-def _revised(changed: DataFrame, names: Sequence[str], revisions: DataFrame | None) -> DataFrame:
-    before: Column = F.lit(None).cast("int")
-    if revisions is not None:
-        key = F.struct(*names)
-        last = revisions.groupBy("_name").agg(F.max("_revision").alias("_given"))
-        changed = changed.withColumn("_name", key).join(last, "_name", "left").drop("_name")
-        before = F.col("_given")
-    first = F.col("_before").isNull() & before.isNull()
-    status = F.when(first, TENTATIVE).when(F.col("_after").isNull(), RETRACTED).otherwise(REVISED)
-    revision = F.when(first, 0).otherwise(F.coalesce(before, F.lit(0)) + 1)
-    fields = changed.schema["_after"].dataType.fieldNames()  # type: ignore[attr-defined]
-    values = [F.col("_after")[name].alias(name) for name in fields if name != "_"]
-    return changed.select(*names, *values, status.alias("_status"), revision.alias("_revision"))
+def _values(both: DataFrame) -> list[str]:
+    return cast(StructType, both.schema["_after"].dataType).names
+
+
+def _revised(changed: DataFrame, names: Sequence[str], given: DataFrame | None) -> DataFrame:
+    """Changed results with status and revision, given what was given out before."""
+    if given is None:
+        changed = changed.withColumn("_given", F.expr("CAST(NULL AS INT)"))
+    else:
+        last = given.groupBy("_name").agg(F.max("_revision").alias("_given"))
+        changed = changed.withColumn("_name", F.struct(*names)).join(last, "_name", "left")
+    first = "_before IS NULL AND _given IS NULL"
+    void = f"IF(_after IS NULL, '{RETRACTED}', '{REVISED}')"
+    return changed.select(
+        *names,
+        *(F.col("_after")[name].alias(name) for name in _values(changed) if name != "_"),
+        F.expr(f"IF({first}, '{TENTATIVE}', {void})").alias("_status"),
+        F.expr(f"IF({first}, 0, coalesce(_given, 0) + 1)").alias("_revision"),
+    )
 
 
 def given_again(changed: DataFrame, names: Sequence[str]) -> DataFrame:
