@@ -12,6 +12,7 @@ from laxity.paper import (
     ssg_fig12,
     ssg_fig13,
     ssg_table1,
+    tintin_table3,
 )
 from laxity.paper.figure import Figure, figure, reproduce
 from laxity.paper.result import Claim, Result, read_result
@@ -23,6 +24,7 @@ MODULES: dict[str, Figure] = {
     "ssg-table1": ssg_table1,
     "ssg-fig12": ssg_fig12,
     "ssg-fig13": ssg_fig13,
+    "tintin-table3": tintin_table3,
 }
 
 

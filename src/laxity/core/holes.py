@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from laxity.core.revise import Bools, Intervals, Ints, last_before, merged
+from laxity.core.revise import Intervals, Ints, last_before, merged
 
 BEGINNING, END = -(2**62), 2**62  # far from every time and number, and sums stay in range
 
@@ -75,13 +75,9 @@ class Holes:
         place[some] = np.where(rows.at[some] < self.hi[place[some]], place[some], -1)
         return place
 
-    def met(self, key: Ints, lo_us: Ints, hi_us: Ints) -> Bools:
-        """Whether a row may be missing for these keys at times in `[lo, hi)`."""
-        missing = merged(self.key, self.first_us - 1, self.last_us)
-        place = last_before(missing.key, missing.lo_us, key, hi_us - 1)
-        found: Bools = place >= 0
-        found[found] = missing.hi_us[place[found]] >= lo_us[found]
-        return found
+    def missing(self) -> Intervals:
+        """The times at which rows may be missing."""
+        return merged(self.key, self.first_us - 1, self.last_us)
 
     def contexts(self, span_us: int, oldest_us: int) -> Intervals:
         """The times of rows to keep: within a span of what may still come, from `oldest_us` on."""
@@ -127,7 +123,7 @@ def split(holes: Holes, rows: Rows, step: int) -> Holes:
     before_us = np.concatenate([holes.last_us, rows.before_us])[order]
     last_us = np.where(end, holes.last_us[place], np.roll(before_us, -1))
     parts = Holes(holes.key[place], lo, hi, first_us, last_us)
-    return parts.take((lo == BEGINNING) | (hi == END) | (hi - lo > step))
+    return parts.take(hi - lo > step)
 
 
 def _with_new_keys(holes: Holes, keys: Ints) -> Holes:

@@ -153,10 +153,14 @@ class Intervals:
 
     def hold(self, key: Ints, ts_us: Ints) -> Bools:
         """Which of these times lie in an interval of their key."""
-        at = last_before(self.key, self.lo_us, key, ts_us)
-        found: Bools = at >= 0
-        found[found] = ts_us[found] <= self.hi_us[at[found]]
-        return found
+        return self.meet(key, ts_us - 1, ts_us)
+
+    def meet(self, key: Ints, lo_us: Ints, hi_us: Ints) -> Bools:
+        """Which of these `(lo, hi]` have a time in common with an interval of their key."""
+        at = last_before(self.key, self.lo_us, key, hi_us)
+        met: Bools = at >= 0
+        met[met] = self.hi_us[at[met]] > lo_us[met]
+        return met
 
 
 def merged(key: Ints, lo_us: Ints, hi_us: Ints) -> Intervals:

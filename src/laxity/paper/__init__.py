@@ -10,4 +10,5 @@ FIGURES = {
     "ssg-table1": "Slack-ScaleGate, Table 1: how well four regressors predict what slack does",
     "ssg-fig12": "Slack-ScaleGate, Fig. 12: slack rules when a source is slow in periods",
     "ssg-fig13": "Slack-ScaleGate, Fig. 13: slack rules when a source falls behind for good",
+    "tintin-table3": "TinTiN, Table 3: alerts told exactly, again, otherwise or not at all",
 }

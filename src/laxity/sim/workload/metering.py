@@ -44,11 +44,11 @@ def meters(
     at_least(0, late_share=late_share, lost_share=lost_share, broken=broken, glitches=glitches)
     rng = np.random.default_rng([seed, 4])
     hours = days * HOURS_OF_DAY
-    kwh = np.cumsum(_hourly_kwh(rng, meters, hours), axis=1) + rng.uniform(0, 9e4, (meters, 1))
+    kwh = np.cumsum(hourly_kwh(rng, meters, hours), axis=1) + rng.uniform(0, 9e4, (meters, 1))
     _break_down(rng, kwh, min(broken, meters), glitches)
     event_us = start_us + np.tile(np.arange(hours, dtype=np.int64) * HOUR_US, (meters, 1))
     arrival_us = event_us + rng.integers(0, PUNCTUAL_US, event_us.shape)
-    _fall_silent(rng, arrival_us, late_share, max_late_days * DAY_US, start_us)
+    fall_silent(rng, arrival_us, late_share, max_late_days * DAY_US, start_us)
     kept = np.flatnonzero(rng.random(kwh.size) >= lost_share)
     return by_arrival(
         event_us.ravel()[kept],
@@ -59,7 +59,7 @@ def meters(
     )
 
 
-def _hourly_kwh(rng: np.random.Generator, meters: int, hours: int) -> NDArray[np.float64]:
+def hourly_kwh(rng: np.random.Generator, meters: int, hours: int) -> NDArray[np.float64]:
     """Consumption per meter and hour: low at night, a morning bump, an evening peak."""
     hour = np.arange(hours) % HOURS_OF_DAY
     daily = 0.5 + 0.6 * np.exp(-(((hour - 7.5) / 1.5) ** 2)) + np.exp(-(((hour - 19) / 2.5) ** 2))
@@ -79,7 +79,7 @@ def _break_down(
             wild += np.cumsum(rng.uniform(LARGE_KWH, 5 * LARGE_KWH, wild.size))
 
 
-def _fall_silent(
+def fall_silent(
     rng: np.random.Generator,
     arrival_us: NDArray[np.int64],
     late_share: float,
