@@ -50,7 +50,9 @@ def run() -> Iterator[Line]:
         )
         what = "no late rows, against bare Spark that keeps the last span (their time / ours)"
         yield Line(what, keeps / clean, at_least=0.6)
-        yield Line("no late rows, against bare Spark that forgets (their time / ours)", bare / clean)
+        yield Line(
+            "no late rows, against bare Spark that forgets (their time / ours)", bare / clean
+        )
         yield Line("rows a second, 0.8 % late", ROWS / late * 1000, at_least=100_000)
         yield Line("time without a period, so that all is kept / with one", everything / late)
 
@@ -101,14 +103,13 @@ def _bare_keeping(spark: SparkSession, folder: Path, work: Path) -> list[int]:
         rows = rows.withColumnRenamed("ts", "_event").persist()
         newest = rows.agg(F.max("_event")).first()
         assert newest is not None
-        last = f"{work}/last/{batch_id}"
-        recent = F.col("_event") > newest[0] - F.expr("INTERVAL 26 HOURS")
-        known = rows
+        edge = F.lit(newest[0]) - F.expr("INTERVAL 26 HOURS")
+        known, last = rows, f"{work}/last/{batch_id - 1}"
         if batch_id:
-            known = rows.unionByName(spark.read.schema(rows.schema).parquet(f"{work}/last/{batch_id - 1}"))
-        edge = newest[0] - F.expr("INTERVAL 26 HOURS")
-        alerts(known).where(F.col("_event") <= edge).write.parquet(f"{work}/out/batch_id={batch_id}")
-        known.where(recent).write.parquet(last)
+            known = rows.unionByName(spark.read.schema(rows.schema).parquet(last))
+        found = alerts(known).where(F.col("_event") <= edge)
+        found.write.parquet(f"{work}/out/batch_id={batch_id}")
+        known.where(F.col("_event") > edge).write.parquet(f"{work}/last/{batch_id}")
         rows.unpersist()
 
     return _run_bare(spark, folder, work, each)

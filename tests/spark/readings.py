@@ -102,7 +102,5 @@ def newest(results: Iterable[dict[str, Any]]) -> dict[tuple[int, int], tuple[int
         assert row["_revision"] == expected, (name, row, found.get(name))
         found[name] = row
     return {
-        name: (row["kwh"], row["n"])
-        for name, row in found.items()
-        if row["_status"] != "retracted"
+        name: (row["kwh"], row["n"]) for name, row in found.items() if row["_status"] != "retracted"
     }

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import readings
 from pyspark.sql import SparkSession
 from readings import Reading, newest, plain_totals, run
 

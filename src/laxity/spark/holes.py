@@ -97,7 +97,7 @@ def open_holes(
 
 
 def _marks(margin_us: int) -> str:
-    """A key's rows as holes see them: beside a row others are missing at these times or further off.
+    """A key's rows as holes see them: beside a row others are missing at these times, or beyond.
 
     In front is the neighbour of the first row, if there is a hole between them.
     """

@@ -68,7 +68,9 @@ class Revise:
             keeps = f"missing rows cannot be seen, so all rows of {whole} are kept"
         else:
             every = f"numbered by {number}" if number else f"one every {show_us(step)}"
-            keeps = f"rows {every}; kept are those of {show_us(span_us)} and those near missing ones"
+            keeps = (
+                f"rows {every}; kept are those of {show_us(span_us)} and those near missing ones"
+            )
         trigger = getattr(self.trigger, "__name__", "own")
         return (
             f"{self.app.name} by {', '.join(self.places.by)}, rows up to "
@@ -129,8 +131,9 @@ class Revise:
             keyed(told, self.app.naming(self.places.by)),
             memory=lambda: after().model_dump(mode="json"),
             fates=lambda: fates,
-            numbers=lambda: _numbers(moment, after(), said, fates)
-            | (NO_RESULTS if empty else answered.get),
+            numbers=lambda: (
+                _numbers(moment, after(), said, fates) | (NO_RESULTS if empty else answered.get)
+            ),
             decisions=(_decision(lates),),
             late=_too_late(rows, moment),
             dead=None if lates is None else self.places.without(lates.dead()),
