@@ -2,7 +2,7 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import laxity as lx
-import traces
 from laxity.spark.stream import Stream
 
 HOUR_US = 3_600_000_000
@@ -40,10 +39,11 @@ def write(folder: Path, n: int, readings: Iterable[Reading]) -> None:
     draft.rename(folder / f"{n:03}.parquet")
 
 
-def stream(spark: SparkSession, folder: Path) -> Stream:
+def stream(spark: SparkSession, folder: Path, name: str = "meters") -> Stream:
     """The readings in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
     reader = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1)
-    return lx.stream(lx.source("meters", reader.parquet(str(folder)), event_time="ts"))
+    return lx.stream(lx.source(name, reader.parquet(str(folder)), event_time="ts"))
 
 
 def totals(rows: DataFrame) -> DataFrame:
@@ -79,18 +79,6 @@ def hour_of(when: datetime) -> int:
     """The hour of a result's time."""
     us = int(when.astimezone(UTC).timestamp()) * 1_000_000
     return (us - START_US) // HOUR_US
-
-
-def run(
-    spark: SparkSession, work: Path, batches: Sequence[Sequence[Reading]], **terms: Any
-) -> tuple[Any, list[dict[str, Any]]]:
-    """Revise the batches with `totals`; the ended query, and results as they came."""
-    for n, batch in enumerate(batches):
-        write(work / "in", n, batch)
-    app = lx.App(totals, windows=TOTALS)
-    sink = lx.memory()
-    revised = stream(spark, work / "in").revise(app, by="meter", **terms)
-    return traces.run(revised, work, sink), sink.rows()
 
 
 def newest(results: Iterable[dict[str, Any]]) -> dict[tuple[int, int], tuple[int, int]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType, TimestampType
+from pyspark.sql.types import MapType, StructType, TimestampType
 
 from laxity.core.revise import Shape
 from laxity.durations import Duration
@@ -82,6 +82,11 @@ class App:
         taken = [name for name in OWN if name in given.columns]
         if taken:
             raise ConfigError(f"revise({self.name}) gives {taken[0]}, which revise adds: rename it")
+        maps = [name for name in given.columns if isinstance(_kind(given, name), MapType)]
+        if maps:
+            raise ConfigError(
+                f"revise({self.name}) gives {maps[0]}, a map, which cannot be compared: use columns"
+            )
         self._check_types(self.results(empty, by), empty, by)
 
     def _check_types(self, results: DataFrame, rows: DataFrame, by: Sequence[str]) -> None:
