@@ -33,18 +33,21 @@ def test_a_row_that_is_accepted_touches_no_final_result(
     assert first_us >= moment.final_us
 
 
-@given(st.lists(st.tuples(st.integers(1, 300), st.integers(0, 50)), min_size=1, max_size=30))
+@given(st.lists(st.tuples(st.integers(1, 900), st.integers(0, 50)), min_size=1, max_size=30))
 def test_kept_rows_are_counted_until_they_expire(batches: list[tuple[int, int]]) -> None:
     shape, lateness_us = Shape.of([(640, 1)]), 6_400
     memory, newest_us, added = ReviseMemory(), 0, []
     for further_us, n_rows in batches:
         newest_us += further_us
         moment = memory.moment(shape, lateness_us, newest_us)
-        stock = moment.stocked(memory.stock, {RECENT: n_rows})
+        floor_us, width_us = moment.shelf(RECENT)
+        counts = [0] * (N_BUCKETS + 1)
+        counts[(newest_us - floor_us) // width_us] = n_rows
+        stock = moment.stocked(memory.stock, {RECENT: counts})
         memory = ReviseMemory(newest_us=newest_us, stock=stock)
         added.append((newest_us, n_rows))
         alive = sum(n for us, n in added if us > moment.edge_us)
-        near = sum(n for us, n in added if us > moment.edge_us - 640 // N_BUCKETS - 1)
-        assert alive <= memory.n_kept <= near
-        assert len(stock[RECENT]) <= N_BUCKETS + 2
+        nearly = sum(n for us, n in added if us > moment.edge_us - 2 * width_us)
+        assert alive <= memory.n_kept <= nearly
+        assert len(stock[RECENT]) <= N_BUCKETS + 3
         assert not stock[CONTEXTS]

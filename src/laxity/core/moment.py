@@ -7,7 +7,7 @@ not recent any more, rows before `open_us` will be too late in every batch to co
 or before `final_us` never change again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from laxity.core.holes import BEGINNING
 from laxity.core.revise import Shape
 
-N_BUCKETS = 64  # in which kept rows are counted until they expire
+N_BUCKETS = 16  # in which kept rows are counted until they expire
 RECENT, CONTEXTS = "recent", "contexts"  # the rows of the last span, and those near holes
 
 Stock = dict[str, dict[int, int]]
@@ -65,24 +65,31 @@ class Moment:
         """Results up to here never change again."""
         return self.shape.final_us(self.newest_us, self.lateness_us)
 
-    def stocked(self, before: Stock, added: Mapping[str, int]) -> Stock:
-        """How many rows are kept in each table once some were added.
-
-        Rows are counted by when the batch that brought them expires, on a coarse scale: to within
-        a 64th of the time they are kept.
-        """
-        kept_us = {
+    def shelf(self, table: str) -> tuple[int, int]:
+        """Where the rows of a table expire after this batch, and the width of a bucket of them."""
+        ends_us = {
             RECENT: (self.newest_us, self.edge_us),
             CONTEXTS: (self.edge_us, self.final_us),
         }
+        newest_us, floor_us = ends_us[table]
+        return floor_us, (newest_us - floor_us) // N_BUCKETS + 1
+
+    def stocked(self, before: Stock, added: Mapping[str, Sequence[int]]) -> Stock:
+        """How many rows each table has once some were added, by when they expire.
+
+        `added` are counts by bucket, counted from where rows expire. What is told is too much by
+        the rows of a bucket or two.
+        """
         stock: Stock = {}
-        for table, (newest_us, floor_us) in kept_us.items():
-            width_us = (newest_us - floor_us) // N_BUCKETS + 1
+        for table in (RECENT, CONTEXTS):
+            floor_us, width_us = self.shelf(table)
             counts = before.get(table, {})
-            stock[table] = {b: n for b, n in counts.items() if (b + 1) * width_us > floor_us}
-            if added.get(table):
-                bucket = newest_us // width_us
-                stock[table][bucket] = stock[table].get(bucket, 0) + added[table]
+            alive = {b: n for b, n in counts.items() if (b + 1) * width_us > floor_us}
+            for nr, n_rows in enumerate(added.get(table, ())):
+                bucket = floor_us // width_us + nr + 1
+                if n_rows:
+                    alive[bucket] = alive.get(bucket, 0) + n_rows
+            stock[table] = alive
         return stock
 
 

@@ -18,7 +18,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from laxity.core.moment import CONTEXTS, RECENT, Moment
+from laxity.core.moment import CONTEXTS, N_BUCKETS, RECENT, Moment
 from laxity.spark.aside import Asides
 from laxity.spark.changing import changing
 from laxity.spark.holes import (
@@ -110,8 +110,8 @@ class History:
 
     def keep(
         self, rows: DataFrame, behind: DataFrame | None, holes: Holes | None
-    ) -> Callable[[], dict[str, int]]:
-        """Plan what to keep of all these rows; ask after the write how many were added."""
+    ) -> Callable[[], dict[str, list[int]]]:
+        """Plan what to keep of all these rows; ask after the write how many, by bucket."""
         moment, us = self.moment, F.col(US)
         new = rows.where(~F.col(OLD) & (us > changing(moment.edge_us)))
         added = {RECENT: self._append(RECENT, new, moment.newest_us)}
@@ -134,11 +134,15 @@ class History:
         mine = of_keys(leaving, holes.keys, holes.n_keys)
         return mine.where(in_context(self.moment)).drop(OPEN)
 
-    def _append(self, table: str, rows: DataFrame, newest_us: int) -> Callable[[], int]:
-        counted, seen = riding(rows.drop(OLD), [F.count(F.lit(1)).alias("n")])
+    def _append(self, table: str, rows: DataFrame, newest_us: int) -> Callable[[], list[int]]:
+        """Plan to add rows to a table; ask after the write how many, by when they expire."""
+        floor_us, width_us = self.moment.shelf(table)
+        nr = F.floor((F.col(US) - changing(floor_us)) / width_us)
+        counts = [F.count_if(nr == n).alias(f"n_{n}") for n in range(N_BUCKETS + 1)]
+        counted, seen = riding(rows.drop(OLD), counts)
         bucket = F.unix_micros("_event")
         self.tables.append(table, self.places.without(counted), bucket=bucket, newest=newest_us)
-        return lambda: int(seen.get["n"])
+        return lambda: [int(seen.get[f"n_{n}"]) for n in range(N_BUCKETS + 1)]
 
     def note(self, holes: Holes | None, others: DataFrame | None) -> None:
         """Note the holes that can no longer be found from recent rows, and some others."""
