@@ -39,7 +39,7 @@ def shuffled(seed: int) -> list[list[Reading]]:
             if rng.random() > 0.1:
                 rows.append((hour + late, meter, hour, int(rng.integers(0, 100))))
     rows.sort()
-    parts = np.split(np.array(rows), np.sort(rng.integers(1, len(rows), 4)).tolist())
+    parts = np.split(np.array(rows), np.sort(rng.integers(1, len(rows), 2)).tolist())
     batches = [[(int(m), int(h), int(v)) for _, m, h, v in rng.permutation(p)] for p in parts]
     return [*(batch for batch in batches if batch), [(0, 60, 1), (1, 61, 2)]]
 
@@ -84,7 +84,7 @@ def test_any_batching_and_a_restart_give_what_the_simulator_and_a_plain_batch_gi
 ) -> None:
     batches = shuffled(seed=len(terms) * 7 + len(way))
     sink = lx.memory()
-    for first, last in ((0, 3), (3, len(batches))):
+    for first, last in ((0, 2), (2, len(batches))):
         for n in range(first, last):
             readings.write(work / "in", n, batches[n])
         stream = readings.stream(spark, work / "in")

@@ -65,10 +65,10 @@ class History:
         """The rows of the last span, as of the last batch."""
         return self._rows(RECENT)
 
-    def of_keys(self, keys: DataFrame, n_keys: int) -> DataFrame | None:
+    def of_keys(self, keys: DataFrame) -> DataFrame | None:
         """All rows that are kept of these keys."""
         found = [rows for rows in (self.recent(), self._rows(CONTEXTS)) if rows is not None]
-        return of_keys(_union(found), keys, n_keys) if found else None
+        return _union(found).join(keys, KEY, "left_semi") if found else None
 
     def holes(self) -> DataFrame | None:
         """The holes left behind."""
@@ -88,7 +88,8 @@ class History:
             return None
         moment, near = self.moment, self.holes()
         if near is not None:
-            near = near.where(F.col("last_us") > moment.answered_us - moment.span_us)
+            last_us, from_us = F.col("last_us"), moment.answered_us - moment.span_us
+            near = near.where(last_us > changing(from_us, last_us))
         keys = self.at_hand(suspects(rows, near, self.places, moment))
         counted = [F.count(F.lit(1)).alias("n_keys"), F.count_if(FRESH).alias("n_fresh")]
         numbers = measured(keys, counted)

@@ -14,12 +14,15 @@ from laxity.core.holes import BEGINNING
 from laxity.core.moment import Moment
 from laxity.core.triggers import Trigger, Waiting, trigger_of
 from laxity.errors import ConfigError
+from laxity.spark.changing import changing
 from laxity.spark.places import AT, KEY, US, Places
 
+NEW = "_new"  # whether a row is one of them, and not one of the others of its key
+WAITED = "_waited"  # whether it was late in a batch before
 DUE = "_due"
-WAITED = "_waited"  # whether a row was late in a batch before
 REASON = "_reason"
 BESIDE = "_beside"  # the neighbour of a row that is now its key's last; null for others
+LATE = "_late"  # the times of a key's rows that are due
 THERE = "late, and a row is already there"
 UNEXPECTED = "late, and no row is missing there"
 UNNUMBERED = "late, and without a number"
@@ -29,11 +32,10 @@ UNNUMBERED = "late, and without a number"
 class Lates:
     """The late rows of a batch and those that waited, what became of them, and how many each.
 
-    `known` are the rows kept of their keys. Rows that are due and not recent any more are `behind`.
+    With them are all rows kept of their keys. Rows that are due and not recent are `behind`.
     """
 
     rows: DataFrame
-    known: DataFrame | None
     n_due: int
     n_waiting: int
     n_dead: int
@@ -45,103 +47,106 @@ class Lates:
 
     def waiting(self) -> DataFrame:
         """The rows that go on waiting."""
-        return as_came(self.rows.where(~F.col(DUE) & F.col(REASON).isNull()))
+        return as_came(self.rows.where(_WAITS))
 
     def dead(self) -> DataFrame:
         """The rows that were not expected, with the reason."""
-        return self.rows.where(F.col(REASON).isNotNull()).drop(DUE, WAITED, BESIDE)
+        return self.rows.where(F.col(REASON).isNotNull()).drop(NEW, WAITED, DUE, BESIDE, LATE)
 
 
 def as_came(rows: DataFrame) -> DataFrame:
     """Late rows as they came, but for their places."""
-    return rows.drop(DUE, WAITED, REASON, BESIDE)
+    return rows.drop(NEW, WAITED, DUE, REASON, BESIDE, LATE)
 
 
-def judged(
-    late: DataFrame,
-    known: DataFrame | None,
-    holes: DataFrame | None,
-    places: Places,
-    moment: Moment,
-) -> DataFrame:
+_WAITS = f"{NEW} AND NOT {DUE} AND {REASON} IS NULL"
+
+
+def judged(rows: DataFrame, holes: DataFrame | None, places: Places, moment: Moment) -> DataFrame:
     """Late rows with the reason why they were not expected, null for nearly all.
 
-    `known` are the kept rows of their keys, `holes` those left behind. Rows that waited were judged
-    when they came.
+    `rows` are they and all that is kept of their keys, `holes` those left behind. Rows that waited
+    were judged when they came.
     """
     if places.step is None:
         nothing = {REASON: F.expr("CAST(NULL AS STRING)"), BESIDE: F.expr(f"CAST(NULL AS {_MARK})")}
-        return late.withColumns(nothing)
-    rows = late.withColumns({"_new": F.lit(True), "_sure": F.lit(False)})
-    if known is not None:
-        sure = F.expr(f"{US} > {moment.answered_us}")
-        old = known.withColumns({WAITED: F.lit(False), "_new": F.lit(False), "_sure": sure})
-        rows = rows.unionByName(old)
-    rows = rows.withColumns({name: F.expr(text) for name, text in _NEIGHBOURS.items()})
-    rows = rows.where("_new")
+        return rows.withColumns(nothing)
+    sure = ~F.col(NEW) & (F.col(US) > changing(moment.answered_us))
+    rows = rows.withColumn("_sure", sure)
+    neighbours = _neighbours(places.of_key)
+    rows = rows.withColumns({name: F.expr(text) for name, text in neighbours.items()})
     inside = "false"
     if holes is not None:
         spans = holes.groupBy(KEY).agg(F.expr("collect_list(struct(lo, hi))").alias("_spans"))
         rows = rows.join(spans, KEY, "left")
         inside = f"coalesce(exists(_spans, h -> h.lo < {AT} AND {AT} < h.hi), false)"
     hole = f"({inside} OR _prev.sure) AND (_prev IS NULL OR _next - _prev.at > {places.step})"
-    reason = f"""CASE WHEN {WAITED} THEN NULL
+    reason = f"""CASE WHEN {WAITED} OR NOT {NEW} THEN NULL
         WHEN {AT} IS NULL THEN '{UNNUMBERED}'
         WHEN _same THEN '{THERE}'
         WHEN _next IS NOT NULL AND NOT coalesce({hole}, false) THEN '{UNEXPECTED}' END"""
     first = f"named_struct('at', {BEGINNING}L, 'us', {BEGINNING}L)"
-    beside = f"IF(_next IS NULL AND {AT} IS NOT NULL, coalesce(_any, {first}), NULL)"
+    beside = f"IF({NEW} AND _next IS NULL AND {AT} IS NOT NULL, coalesce(_any, {first}), NULL)"
     rows = rows.withColumns({REASON: F.expr(reason), BESIDE: F.expr(beside)})
-    return rows.drop(*_NEIGHBOURS, "_new", "_sure", "_spans")
+    return rows.drop(*neighbours, "_sure", "_spans")
 
 
 _MARK = "struct<at: bigint, us: bigint>"
-_BEFORE = (
-    f"OVER (PARTITION BY {KEY} ORDER BY {AT} RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-)
-_AFTER = (
-    f"OVER (PARTITION BY {KEY} ORDER BY {AT} DESC "
-    "RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-)
-_NEIGHBOURS = {
-    "_prev": f"max(IF(_new, NULL, struct({AT} AS at, _sure AS sure))) {_BEFORE}",
-    "_next": f"min(IF(_new, NULL, {AT})) {_AFTER}",
-    "_same": f"max(NOT _new) OVER (PARTITION BY {KEY} ORDER BY {AT} "
-    "RANGE BETWEEN CURRENT ROW AND CURRENT ROW)",
-    "_any": f"max(struct({AT} AS at, {US} AS us)) {_BEFORE}",
-}
+
+
+def _neighbours(of_key: str) -> dict[str, str]:
+    """What is known on either side of a row, in the order of its key."""
+    past = "RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+    before = f"OVER ({of_key} ORDER BY {AT} {past})"
+    after = f"OVER ({of_key} ORDER BY {AT} DESC {past})"
+    here = f"OVER ({of_key} ORDER BY {AT} RANGE BETWEEN CURRENT ROW AND CURRENT ROW)"
+    return {
+        "_prev": f"max(IF({NEW}, NULL, struct({AT} AS at, _sure AS sure))) {before}",
+        "_next": f"min(IF({NEW}, NULL, {AT})) {after}",
+        "_same": f"max(NOT {NEW}) {here}",
+        "_any": f"max(struct({AT} AS at, {US} AS us)) {before}",
+    }
 
 
 def new_holes(due: DataFrame, places: Places, moment: Moment) -> DataFrame:
     """The holes before rows that are due and now the last of their key, but not recent any more."""
     margin_us = places.margin_us
-    last = f"{BESIDE} IS NOT NULL AND {US} <= {moment.answered_us}"
-    return due.where(f"{last} AND {AT} - {BESIDE}.at > {places.step}").selectExpr(
-        KEY,
-        f"{BESIDE}.at AS lo",
-        f"{AT} AS hi",
-        f"IF({BESIDE}.at = {BEGINNING}L, {BEGINNING}L, {BESIDE}.us + {margin_us}) AS first_us",
-        f"{US} - {margin_us} AS last_us",
+    last = F.col(BESIDE).isNotNull() & (F.col(US) <= changing(moment.answered_us))
+    return (
+        due.where(last)
+        .where(f"{AT} - {BESIDE}.at > {places.step}")
+        .selectExpr(
+            KEY,
+            f"{BESIDE}.at AS lo",
+            f"{AT} AS hi",
+            f"IF({BESIDE}.at = {BEGINNING}L, {BEGINNING}L, {BESIDE}.us + {margin_us}) AS first_us",
+            f"{US} - {margin_us} AS last_us",
+        )
     )
 
 
-def triggered(lates: DataFrame, came: DataFrame, trigger: Trigger, moment: Moment) -> DataFrame:
-    """The rows with `_due`: expected, and their key's trigger holds or their time has run out.
+def triggered(
+    rows: DataFrame, came: DataFrame, trigger: Trigger, places: Places, moment: Moment
+) -> DataFrame:
+    """The rows with `_due`: late, and their key's trigger holds or their time has run out.
 
-    `came` tells how many rows of a key came on time.
+    `came` tells how many rows of a key came on time. With it is told when the key's rows that are
+    due happened.
     """
-    expected_us = f"IF({REASON} IS NULL, {US}, NULL)"
-    of_key = f"OVER (PARTITION BY {KEY})"
+    expected_us = f"IF({NEW} AND {REASON} IS NULL, {US}, NULL)"
+    of_key = f"OVER ({places.of_key})"
     waiting = Waiting(
         n_late=F.expr(f"count({expected_us}) {of_key}"),
         n_on_time=F.expr("coalesce(n_on_time, 0)"),
         oldest_us=F.expr(f"min({expected_us}) {of_key}"),
         newest_us=F.expr(f"max({expected_us}) {of_key}"),
-        frontier_us=F.lit(moment.newest_us),
+        frontier_us=changing(moment.newest_us),
     )
-    rows = lates.join(came, KEY, "left").withColumn(DUE, _column(trigger(waiting)))
-    due = f"{REASON} IS NULL AND (coalesce({DUE}, false) OR {US} <= {moment.open_us})"
-    return rows.withColumn(DUE, F.expr(due)).drop("n_on_time")
+    rows = rows.join(came, KEY, "left").withColumn(DUE, _column(trigger(waiting)))
+    in_time = F.col(US) > changing(moment.open_us)
+    due = F.col(NEW) & F.col(REASON).isNull() & (F.coalesce(DUE, F.lit(False)) | ~in_time)
+    rows = rows.withColumn(DUE, due).drop("n_on_time")
+    return rows.withColumn(LATE, F.expr(f"collect_set(IF({DUE}, {US}, NULL)) {of_key}"))
 
 
 def came_on_time(on_time: DataFrame, keys: DataFrame) -> DataFrame:
@@ -152,13 +157,13 @@ def came_on_time(on_time: DataFrame, keys: DataFrame) -> DataFrame:
 
 def counts(moment: Moment) -> list[Column]:
     """How many rows are due, wait, and are dead."""
-    said = {
-        "n_due": DUE,
-        "n_waiting": f"NOT {DUE} AND {REASON} IS NULL",
-        "n_dead": f"{REASON} IS NOT NULL",
-        "n_behind": f"{DUE} AND {US} <= {moment.answered_us}",
-    }
-    return [F.expr(f"count_if({holds})").alias(name) for name, holds in said.items()]
+    behind = F.col(DUE) & (F.col(US) <= changing(moment.answered_us))
+    return [
+        F.count_if(DUE).alias("n_due"),
+        F.count_if(F.expr(_WAITS)).alias("n_waiting"),
+        F.count(REASON).alias("n_dead"),
+        F.count_if(behind).alias("n_behind"),
+    ]
 
 
 def checked_trigger(given: str | Trigger) -> Trigger:

@@ -35,6 +35,16 @@ class Places:
         at = us if self.number is None else F.col(self.number).cast("bigint")
         return rows.withColumns({KEY: self.key, US: us, AT: at})
 
+    @property
+    def of_key(self) -> str:
+        """The rows of one key, for a window in SQL."""
+        return "PARTITION BY " + ", ".join(f"`{name}`" for name in self.by)
+
+    def together(self, rows: DataFrame) -> DataFrame:
+        """The rows with those of a key in one place: whatever is worked out by key stays there."""
+        cores = rows.sparkSession.sparkContext.defaultParallelism
+        return rows.repartition(cores, *self.by)
+
     @staticmethod
     def without(rows: DataFrame) -> DataFrame:
         """The rows as they were."""

@@ -14,12 +14,11 @@ from pyspark.sql.types import StructType
 
 from laxity.core.moment import Moment
 from laxity.spark.app import App
-from laxity.spark.lates import DUE, Lates, as_came
+from laxity.spark.lates import DUE, LATE, NEW, Lates, as_came
 from laxity.spark.latest import RETRACTED
 from laxity.spark.places import KEY, US, Places, small
 
 REVISED, TENTATIVE, FINAL = "revised", "tentative", "final"
-LATE = "_late"  # the times of a key's rows that are due
 
 
 @dataclass(frozen=True)
@@ -36,13 +35,9 @@ class Replay:
 
         `given` is what was given out again before.
         """
-        due = self.lates.due()
-        times = due.groupBy(KEY).agg(F.collect_set(US).alias(LATE))
+        times = self.lates.due().groupBy(KEY).agg(F.expr(f"first({LATE})").alias(LATE))
         times = small(times, self.lates.n_due)
-        rows = as_came(due).withColumn(DUE, F.lit(True))
-        if self.lates.known is not None:
-            rows = rows.unionByName(self.lates.known.withColumn(DUE, F.lit(False)))
-        rows = rows.join(times, KEY).where(self._needed())
+        rows = self.lates.rows.where(f"{DUE} OR NOT {NEW}").where(self._needed())
         before = self._answers(rows.where(~F.col(DUE)), times, "_before")
         after = self._answers(rows, times, "_after")
         names = self.app.naming(self.places.by)
@@ -61,8 +56,7 @@ class Replay:
 
     def _answers(self, rows: DataFrame, times: DataFrame, side: str) -> DataFrame:
         """The affected results among those answered before, their values as one."""
-        came = self.places.without(rows).drop(DUE, LATE)
-        results = self.app.results(came, self.places.by)
+        results = self.app.results(self.places.without(as_came(rows)), self.places.by)
         names = self.app.naming(self.places.by)
         us, span_us = "unix_micros(_event)", self.moment.span_us
         until = f"least(late, {self.moment.answered_us}L)"

@@ -26,6 +26,7 @@ from laxity.spark.history import History, Holes
 from laxity.spark.holes import OLD, OPEN, meets
 from laxity.spark.intake import measured, riding
 from laxity.spark.lates import (
+    NEW,
     WAITED,
     Lates,
     as_came,
@@ -104,7 +105,7 @@ class Revise:
         present = self._present(rows, history, lates)
         behind = None
         if lates is not None and lates.n_behind:
-            behind = as_came(lates.due()).where(F.col(US) <= moment.answered_us)
+            behind = as_came(lates.due()).where(F.col(US) <= changing(moment.answered_us))
         holes = history.open_holes(present, behind)
         results = self._answers(present, holes, moment)
         if lates is not None and lates.n_due:
@@ -162,15 +163,14 @@ class Revise:
         late = placed.where(lateness["late"]).withColumn(WAITED, F.lit(False))
         if n_waited and (waited := history.tables.read(WAITING)) is not None:
             late = late.unionByName(self.places.of(waited).withColumn(WAITED, F.lit(True)))
-        keys = late.select(KEY).distinct()
-        known = history.of_keys(keys, n_lates)
-        if known is not None:
-            known = history.at_hand(known)
-        came = came_on_time(placed.where(lateness["on_time"]), small(keys, n_lates))
-        expected = judged(late, known, history.holes(), self.places, moment)
-        triggers = triggered(expected, small(came, n_lates), self.trigger, moment)
-        at_hand = history.at_hand(triggers)
-        lates = Lates(at_hand, known, **measured(at_hand, counts(moment)))
+        keys = small(late.select(KEY).distinct(), n_lates)
+        among = late.withColumn(NEW, F.lit(True))
+        if (known := history.of_keys(keys)) is not None:
+            among = among.unionByName(known.withColumns({WAITED: F.lit(False), NEW: F.lit(False)}))
+        came = small(came_on_time(placed.where(lateness["on_time"]), keys), n_lates)
+        expected = judged(self.places.together(among), history.holes(), self.places, moment)
+        rows = history.at_hand(triggered(expected, came, self.trigger, self.places, moment))
+        lates = Lates(rows, **measured(rows, counts(moment)))
         if lates.n_waiting or n_waited:
             history.tables.replace(WAITING, self.places.without(lates.waiting()))
         return lates
@@ -183,9 +183,9 @@ class Revise:
         if (recent := history.recent()) is not None:
             parts.append(recent.withColumn(OLD, F.lit(True)))
         if lates is not None and lates.n_due > lates.n_behind:
-            due = as_came(lates.due()).where(F.col(US) > moment.answered_us)
+            due = as_came(lates.due()).where(F.col(US) > changing(moment.answered_us))
             parts.append(due.withColumn(OLD, F.lit(False)))
-        return reduce(DataFrame.unionByName, parts)
+        return history.at_hand(self.places.together(reduce(DataFrame.unionByName, parts)))
 
     def _answers(self, present: DataFrame, holes: Holes | None, moment: Moment) -> DataFrame:
         """The results between the edges, with status."""
