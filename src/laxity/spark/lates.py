@@ -5,13 +5,16 @@ does not is a dead letter: either it is there already, or the rows around it may
 Expected rows wait until their key's trigger holds, or their time has run out, and are then *due*.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.holes import BEGINNING
+from laxity.core.ledger import Fates
 from laxity.core.moment import Moment
+from laxity.core.report import Decision
 from laxity.core.triggers import Trigger, Waiting, trigger_of
 from laxity.errors import ConfigError
 from laxity.spark.changing import changing
@@ -164,6 +167,25 @@ def counts(moment: Moment) -> list[Column]:
         F.count(REASON).alias("n_dead"),
         F.count_if(behind).alias("n_behind"),
     ]
+
+
+def fates_of(seen: Mapping[str, int], lates: Lates | None) -> Fates:
+    """What became of the rows of a batch, and of those that waited."""
+    return Fates(
+        released=seen["on_time"] + (lates.n_due if lates else 0),
+        held=lates.n_waiting if lates else 0,
+        late_rejected=seen["too_late"],
+        dead=lates.n_dead if lates else 0,
+    )
+
+
+def decision(lates: Lates | None) -> Decision:
+    """What is replayed, in words."""
+    why = "no row was late"
+    if lates is not None:
+        why = f"{lates.n_due} late rows are due, {lates.n_waiting} wait, {lates.n_dead} unexpected"
+    values = {"due": lates.n_due if lates else 0}
+    return Decision(stage="revise", what="replay", why=why, values=values)
 
 
 def checked_trigger(given: str | Trigger) -> Trigger:

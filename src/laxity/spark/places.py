@@ -4,7 +4,12 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import IntegralType, StructType
 
+from laxity.durations import Duration, duration_us
+from laxity.errors import ConfigError
+
+FEW = 200_000
 KEY, US, AT = "_key", "_us", "_at"  # beside a row's own columns, while a batch is worked on
 
 
@@ -51,6 +56,33 @@ class Places:
         return rows.drop(KEY, US, AT)
 
 
+def places_in(
+    schema: StructType, by: tuple[str, ...], period: Duration | None, sequence: str | None
+) -> Places:
+    """How a stream's rows lie, if it has what is asked for."""
+    if not by:
+        raise ConfigError("revise needs at least one column in by=")
+    for name in (*by, "_event"):
+        if name not in schema.names:
+            there = ", ".join(schema.names)
+            raise ConfigError(f"revise: column {name} is missing; there are {there}")
+    if period is not None and sequence is not None:
+        raise ConfigError(
+            f"revise takes a period or a sequence, got both ({period}, {sequence}): state one"
+        )
+    if period is not None:
+        if (step_us := duration_us(period, "period")) == 0:
+            raise ConfigError("period must be > 0, got 0s")
+        return Places(by, step_us)
+    if sequence is None:
+        return Places(by)
+    kind = schema[sequence].dataType if sequence in schema.names else None
+    if not isinstance(kind, IntegralType):
+        what = "missing" if kind is None else kind.simpleString()
+        raise ConfigError(f"revise: sequence {sequence} must be a whole number; it is {what}")
+    return Places(by, 1, sequence)
+
+
 def of_keys(rows: DataFrame, keys: DataFrame, n_keys: int) -> DataFrame:
     """The rows that have one of the keys, with what else is told of the key."""
     return rows.join(small(keys, n_keys), KEY)
@@ -59,6 +91,3 @@ def of_keys(rows: DataFrame, keys: DataFrame, n_keys: int) -> DataFrame:
 def small(rows: DataFrame, n_rows: int) -> DataFrame:
     """Rows that are sent to every executor if they are few: Spark does not know how many."""
     return F.broadcast(rows) if n_rows <= FEW else rows
-
-
-FEW = 200_000

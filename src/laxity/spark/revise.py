@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 from laxity.core.holes import BEGINNING
 from laxity.core.ledger import Fates
 from laxity.core.moment import Moment, ReviseMemory
-from laxity.core.report import Decision
 from laxity.core.triggers import Trigger
 from laxity.durations import show_us
 from laxity.spark.app import App
@@ -32,6 +31,8 @@ from laxity.spark.lates import (
     as_came,
     came_on_time,
     counts,
+    decision,
+    fates_of,
     judged,
     new_holes,
     triggered,
@@ -118,7 +119,7 @@ class Revise:
                 late_holes = new_holes(lates.due(), self.places, moment)
             history.note(holes, late_holes)
         told, answered = riding(results, _by_status())
-        fates = _fates(seen, lates)
+        fates = fates_of(seen, lates)
         after = cache(
             lambda: ReviseMemory(
                 newest_us=moment.newest_us,
@@ -135,7 +136,7 @@ class Revise:
             numbers=lambda: (
                 _numbers(moment, after(), said, fates) | (NO_RESULTS if empty else answered.get)
             ),
-            decisions=(_decision(lates),),
+            decisions=(decision(lates),),
             late=_too_late(rows, moment),
             dead=None if lates is None else self.places.without(lates.dead()),
             empty=empty,
@@ -253,15 +254,6 @@ def _by_status() -> list[Column]:
     ]
 
 
-def _fates(seen: Mapping[str, Any], lates: Lates | None) -> Fates:
-    return Fates(
-        released=seen["on_time"] + (lates.n_due if lates else 0),
-        held=lates.n_waiting if lates else 0,
-        late_rejected=seen["too_late"],
-        dead=lates.n_dead if lates else 0,
-    )
-
-
 def _numbers(
     moment: Moment, memory: ReviseMemory, said: Mapping[str, int], fates: Fates
 ) -> dict[str, Any]:
@@ -269,11 +261,3 @@ def _numbers(
     final_us = None if moment.newest_us == BEGINNING else moment.final_us
     kept = {"waiting": fates.held, "dead": fates.dead, "kept": memory.n_kept}
     return {"final_us": final_us} | told | kept
-
-
-def _decision(lates: Lates | None) -> Decision:
-    why = "no row was late"
-    if lates is not None:
-        why = f"{lates.n_due} late rows are due, {lates.n_waiting} wait, {lates.n_dead} unexpected"
-    values = {"due": lates.n_due if lates else 0}
-    return Decision(stage="revise", what="replay", why=why, values=values)

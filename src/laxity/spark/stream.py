@@ -11,7 +11,7 @@ from typing import Literal
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, IntegralType, StructType
+from pyspark.sql.types import DataType, StructType
 
 from laxity.contract import Contract, StageTerms
 from laxity.core.merge import MergeTerms
@@ -26,7 +26,7 @@ from laxity.spark.checkpoint import Checkpoint
 from laxity.spark.join import Join
 from laxity.spark.lates import checked_trigger
 from laxity.spark.merge import Merge
-from laxity.spark.places import Places
+from laxity.spark.places import places_in
 from laxity.spark.query import Query
 from laxity.spark.revise import Revise
 from laxity.spark.sinks import Sink
@@ -113,45 +113,16 @@ class Stream:
         Results carry `_status` (`final`, `tentative`, `revised`, `retracted`) and `_revision`;
         `lx.latest` gives the newest of each.
         """
+        if any(isinstance(stage, Revise) for stage in self.stages):
+            raise ConfigError("a stream can be revised once: results change, rows do not")
         keys = (by,) if isinstance(by, str) else tuple(by)
-        places = Places(keys, *self._counted_by(period, sequence))
-        self._check_keys(keys)
+        places = places_in(self.schema, keys, period, sequence)
         lateness_us = duration_us(lateness, "lateness")
         app.check(self._empty(), keys)
         alone = not self.stages
         stage = Revise(app, places, lateness_us, checked_trigger(trigger), alone)
         schema = stage.empty_results(self._empty()).schema
         return replace(self, stages=(*self.stages, stage), schema=schema)
-
-    def _check_keys(self, keys: Sequence[str]) -> None:
-        if any(isinstance(stage, Revise) for stage in self.stages):
-            raise ConfigError("a stream can be revised once: results change, rows do not")
-        if not keys:
-            raise ConfigError("revise needs at least one column in by=")
-        for key in (*keys, "_event"):
-            if key not in self.schema.names:
-                there = ", ".join(self.schema.names)
-                raise ConfigError(f"revise: column {key} is missing; there are {there}")
-
-    def _counted_by(
-        self, period: Duration | None, sequence: str | None
-    ) -> tuple[int | None, str | None]:
-        """The step by which a key's rows are counted, and the column; None for event time."""
-        if period is not None and sequence is not None:
-            raise ConfigError(
-                f"revise takes a period or a sequence, got both ({period}, {sequence}): state one"
-            )
-        if period is not None:
-            if (step := duration_us(period, "period")) == 0:
-                raise ConfigError("period must be > 0, got 0s")
-            return step, None
-        if sequence is None:
-            return None, None
-        kind = self.schema[sequence].dataType if sequence in self.schema.names else None
-        if not isinstance(kind, IntegralType):
-            what = "missing" if kind is None else kind.simpleString()
-            raise ConfigError(f"revise: sequence {sequence} must be a whole number; it is {what}")
-        return 1, sequence
 
     def _check_sides(self, left: str, right: str, keys: Sequence[str]) -> None:
         names = [source.name for source in self.sources]
