@@ -5,7 +5,6 @@ what reaches over midnight is wrong; to be right it must keep the rows of the la
 """
 
 import statistics
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,7 +43,6 @@ def run() -> Iterator[Line]:
             ):
                 took = way(spark, folder / feed, folder / f"{what}-{turn}")
                 times.setdefault(what, []).append(statistics.median(took[WARM:]))
-                print(turn, what, took, file=sys.stderr, flush=True)
         bare, keeps, clean, late, everything = (
             statistics.median(took[1:]) for took in times.values()
         )
@@ -143,8 +141,5 @@ def _run_ours(spark: SparkSession, folder: Path, work: Path, period: str | None)
         trigger="available_now",
     )
     query.await_termination()
-    for report in query.reports():
-        told = {name: round(s, 2) for name, s in report.phases_s.items() if s > 0.05}
-        print(told, report.stages["revise"], file=sys.stderr, flush=True)
     progress = query.spark.recentProgress
     return [p.durationMs["triggerExecution"] for p in progress if p.numInputRows > 1]
