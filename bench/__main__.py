@@ -10,7 +10,7 @@ from importlib import import_module
 from rich.console import Console
 from rich.table import Table
 
-NAMES = ("merge", "passthrough", "replay", "state", "tuner")
+NAMES = ("merge", "passthrough", "replay", "revise", "state", "tuner")
 
 
 def main(names: list[str]) -> int:

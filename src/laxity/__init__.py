@@ -19,6 +19,7 @@ from laxity.errors import (
 if TYPE_CHECKING:
     from laxity.core.slack import Fixed, MaxDelay, Quantile, Tcp
     from laxity.core.tuned import Tuned
+    from laxity.spark.app import App
     from laxity.spark.calibrate import calibrate
     from laxity.spark.latest import latest
     from laxity.spark.letters import read_letters
@@ -38,6 +39,7 @@ _HOME = {
     "Quantile": "core.slack",
     "Tcp": "core.slack",
     "Tuned": "core.tuned",
+    "App": "spark.app",
     "calibrate": "spark.calibrate",
     "latest": "spark.latest",
     "merge": "spark.stream",
@@ -55,6 +57,7 @@ _HOME = {
 }
 
 __all__ = [
+    "App",
     "ConfigError",
     "ContractError",
     "ContractWarning",

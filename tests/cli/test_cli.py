@@ -110,3 +110,16 @@ def test_the_demo_ends_by_itself_and_leaves_a_report(
     assert document["pairs"]["compared"] > document["results"]
     saved = json.loads((work / "run-1" / "report.json").read_text())
     assert saved == document
+
+
+@pytest.mark.spark
+def test_the_meters_demo_ends_by_itself_and_leaves_a_report(
+    told: Any, spark: SparkSession, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laxity.cli.meters.METERS", 5)
+    monkeypatch.setattr("laxity.cli.meters.DAYS", 3)
+    words = ("demo", "meters", "--seconds", "60", "--json", "--out", str(work))
+    document = json.loads(told(*words))
+    assert document["rows"]["rows_in"] == document["rows"]["released"] > 5 * 24
+    assert set(document["alerts"]) <= {"excess", "negative", "pattern"}
+    assert json.loads((work / "run-1" / "report.json").read_text()) == document

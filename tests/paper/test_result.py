@@ -12,6 +12,7 @@ from laxity.paper import (
     ssg_fig12,
     ssg_fig13,
     ssg_table1,
+    tintin_fig5,
     tintin_table3,
 )
 from laxity.paper.figure import Figure, figure, reproduce
@@ -25,6 +26,7 @@ MODULES: dict[str, Figure] = {
     "ssg-fig12": ssg_fig12,
     "ssg-fig13": ssg_fig13,
     "tintin-table3": tintin_table3,
+    "tintin-fig5": tintin_fig5,
 }
 
 

@@ -2,17 +2,17 @@
 
 import json
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
-from rich.live import Live
 
 import laxity as lx
+from laxity.cli import meters
+from laxity.cli.live import FIRST_BATCH_S, follow, new_folder
 from laxity.cli.plot import plot
-from laxity.cli.show import fates_table, watch
+from laxity.cli.show import fates_table
 from laxity.core.merge import Read
 from laxity.core.report import Report
 from laxity.core.slack import SlackRule, parse_slack
@@ -21,14 +21,12 @@ from laxity.errors import ConfigError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SHOWN = 8  # batches on screen
 DEADLINE = "15s"
 JAMMED = "bus.delay_s > 120 AND scats.flow > 40"
-FIRST_BATCH_S = 60  # how long to wait for it
 
 
 def demo(
-    which: Literal["traffic"] = "traffic",
+    which: Literal["traffic", "meters"] = "traffic",
     *,
     seconds: int = 60,
     slack: str = f"tuned:{DEADLINE}",
@@ -37,11 +35,13 @@ def demo(
     no_web: Annotated[bool, Parameter(negative="")] = False,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
-    """Find jams where late buses and heavy traffic meet, live, and account for every row.
+    """Run an application live, and account for every row.
 
-    Two sources, 911 buses and 3,504 road sensors, deliver 500 reports a second each; the buses'
-    come late in bursts. They are merged in order and joined by area within 5 s. Results and a
-    report file are left in the output folder.
+    traffic: 911 buses and 3,504 road sensors deliver 500 reports a second each; the buses' come
+    late in bursts. They are merged in order and joined by area within 5 s, to find jams.
+    meters: 500 electricity meters send their counters every hour, some weeks late; invalid
+    consumption and meters about to break are told at once, and again when late readings come.
+    Results and a report file are left in the output folder.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ def demo(
     seconds
         How long the pipeline runs.
     slack
-        How long the merge waits for the slower source: tuned:15s finds the slack that keeps that
-        deadline; or a duration like 2s, or one of none, max-delay, tcp, quantile.
+        For traffic, how long the merge waits for the slower source: tuned:15s finds the slack that
+        keeps that deadline; or a duration like 2s, or one of none, max-delay, tcp, quantile.
     seed
         The same seed gives the same reports.
     out
@@ -64,26 +64,49 @@ def demo(
     if seconds < 1:
         raise ConfigError(f"--seconds must be at least 1, got {seconds}")
     parse_slack(slack)
-    folder = _new_folder(out)
+    folder = new_folder(out)
     console = Console(stderr=True)
+    if which == "meters":
+        summary, reports = _meters(folder, seconds, seed, console)
+    else:
+        summary, reports = _traffic(folder, seconds, seed, slack, console)
+    (folder / "report.json").write_text(json.dumps(summary, indent=2))
+    if as_json:
+        print(json.dumps(summary))
+    elif which == "meters":
+        meters.show(summary, reports)
+    else:
+        _print(summary, reports)
+    return 0 if summary["kept"] else 1
+
+
+def _meters(
+    folder: Path, seconds: int, seed: int, console: Console
+) -> tuple[dict[str, Any], list[Report]]:
+    with console.status("starting Spark"):
+        spark = lx.session("laxity demo")
+    query = meters.meters(spark, folder, seed)
+    follow(query, "meters", seconds, console)
+    query.stop()
+    reports = query.reports()
+    return meters.summarise(spark, reports, folder), reports
+
+
+def _traffic(
+    folder: Path, seconds: int, seed: int, slack: str, console: Console
+) -> tuple[dict[str, Any], list[Report]]:
     with console.status("starting Spark"), tempfile.TemporaryDirectory() as spare:
         spark = lx.session("laxity demo")
         warm_up = traffic(spark, Path(spare), seconds=1, seed=seed, slack=slack, pace="flood")
         warm_up.await_termination()
     lasts = seconds + FIRST_BATCH_S
     query = traffic(spark, folder, seconds=lasts, seed=seed, slack=slack, pace="live")
-    _follow(query, seconds, console)
+    follow(query, "traffic", seconds, console)
     query.stop()
     reports = query.reports()
-    summary = summarise(reports, folder)
-    (folder / "report.json").write_text(json.dumps(summary, indent=2))
     if reports:
         plot(reports, folder / "report.png")
-    if as_json:
-        print(json.dumps(summary))
-    else:
-        _print(summary, reports)
-    return 0 if summary["kept"] else 1
+    return summarise(reports, folder), reports
 
 
 def traffic(
@@ -124,19 +147,6 @@ def jams(
         deadline=None if tuned else DEADLINE,
     )
     return merged.join("bus", "scats", on="area", within="5s", when=JAMMED)
-
-
-def _follow(query: lx.Query, seconds: int, console: Console) -> None:
-    """Show the batches as they come until the time, counted from the first, is up."""
-    until = time.monotonic() + FIRST_BATCH_S
-    while not query.reports(last=1) and time.monotonic() < until:
-        query.await_termination(0.1)
-    until = time.monotonic() + seconds
-    with Live(console=console, auto_refresh=False, transient=True) as live:
-        while (left_s := until - time.monotonic()) > 0:
-            headline = f"traffic · {seconds - left_s:.0f} of {seconds} s"
-            live.update(watch(query.reports(last=SHOWN), headline), refresh=True)
-            query.await_termination(min(1.0, left_s))
 
 
 def summarise(reports: list[Report], folder: Path) -> dict[str, Any]:
@@ -201,11 +211,3 @@ def _print(summary: dict[str, Any], reports: list[Report]) -> None:
     deadline_s, verdict = summary["deadline_s"], verdict.format(broken=broken)
     console.print(f"deadline {deadline_s:g} s: {verdict} of {len(reports)} batches")
     console.print(f"{summary['results']:,} jams, report.json and report.png in {summary['folder']}")
-
-
-def _new_folder(out: Path) -> Path:
-    taken = {path.name for path in out.glob("run-*")} if out.exists() else set()
-    number = next(n for n in range(1, len(taken) + 2) if f"run-{n}" not in taken)
-    folder = out / f"run-{number}"
-    folder.mkdir(parents=True)
-    return folder

@@ -24,13 +24,14 @@ def fates_table(fates: Fates, title: str) -> Table:
 def batches_table(reports: Sequence[Report]) -> Table:
     """The given batches, one a line."""
     table = Table()
-    merged = any("merge" in report.stages for report in reports)
+    merged, revised = (any(s in r.stages for r in reports) for s in ("merge", "revise"))
     names = [
         "batch",
         "rows in",
         "results",
         "held",
         *(["slack s", "early", "late"] if merged else []),
+        *(["due", "again", "kept"] if revised else []),
     ]
     for name in (*names, "p50 s", "p99 s", "took s", "promises"):
         table.add_column(name, justify="right")
@@ -43,6 +44,7 @@ def batches_table(reports: Sequence[Report]) -> Table:
             f"{report.n_results:,}",
             f"{report.ledger.held:,}",
             *(_merge_cells(report.stages.get("merge", {})) if merged else ()),
+            *(_revise_cells(report.stages.get("revise", {})) if revised else ()),
             f"{latency.p50_s:.2f}" if latency else "–",
             f"{latency.p99_s:.2f}" if latency else "–",
             f"{report.duration_s:.2f}",
@@ -56,6 +58,12 @@ def _merge_cells(told: dict[str, Any]) -> tuple[str, str, str]:
     slack_s = told.get("slack_s")
     slack = "–" if slack_s is None else f"{slack_s:.2f}"
     return slack, f"{told.get('slack', 0):,}", f"{told.get('late', 0):,}"
+
+
+def _revise_cells(told: dict[str, Any]) -> tuple[str, str, str]:
+    """Late rows evaluated, results given again for them, and rows kept for those to come."""
+    again = told.get("revised", 0) + told.get("retracted", 0)
+    return f"{told.get('due', 0):,}", f"{again:,}", f"{told.get('kept', 0):,}"
 
 
 def promises_text(report: Report) -> Text:

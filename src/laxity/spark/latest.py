@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from laxity.errors import ConfigError
 
+RETRACTED = "retracted"  # the `_status` of a result that is no more
 KEY = "laxity.key"  # metadata of a result's key and window columns; Parquet keeps it
 
 
@@ -22,7 +23,7 @@ def keyed(results: DataFrame, by: Sequence[str]) -> DataFrame:
 
 
 def latest(results: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
-    """The newest revision per key and window.
+    """The newest revision per key and window; a result that was retracted is none.
 
     `by`: the columns that name a result; by default those its stage marked as such.
     """
@@ -34,4 +35,6 @@ def latest(results: DataFrame, by: str | Sequence[str] | None = None) -> DataFra
             f"got by={names}, there are {', '.join(results.columns)}"
         )
     newest = Window.partitionBy(*names).orderBy(F.col("_revision").desc())
-    return results.withColumn("_rank", F.row_number().over(newest)).where("_rank = 1").drop("_rank")
+    ranked = results.withColumn("_rank", F.row_number().over(newest))
+    last = ranked.where("_rank = 1").drop("_rank")
+    return last.where(F.col("_status") != RETRACTED) if "_status" in last.columns else last

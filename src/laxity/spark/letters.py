@@ -5,9 +5,10 @@ those rejected as too late (`late_by`, in seconds). Both keep the row itself as 
 that sources of any shape fit and nothing is lost.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from laxity.errors import StateError
@@ -34,23 +35,38 @@ def dead_rows(rows: DataFrame, batch_id: int) -> DataFrame:
 
 def late_rows(rows: DataFrame, batch_id: int) -> DataFrame:
     """Rows a stage rejected as too late, as the table keeps them."""
-    own = ("_source", "_event", "_arrival", "_seq", "late_by")
+    return _letters(rows, "late_by", F.col("late_by").cast("double"), batch_id)
+
+
+def refused_rows(rows: DataFrame, batch_id: int) -> DataFrame:
+    """Rows a stage could not process, as the table of dead letters keeps them."""
+    return _letters(rows, "_reason", F.col("_reason"), batch_id)
+
+
+def _letters(rows: DataFrame, why: str, because: Column, batch_id: int) -> DataFrame:
+    own = ("_source", "_event", "_arrival", "_seq", why)
     user = F.struct(*(name for name in rows.columns if name not in own))
+    there = set(rows.columns)  # a user's function may have dropped all but the event's time
+    source = F.col("_source") if "_source" in there else F.lit(None).cast("string")
+    arrival = F.col("_arrival") if "_arrival" in there else F.lit(None).cast("timestamp")
     return rows.select(
         F.lit(batch_id).cast("bigint").alias("batch_id"),
-        "_source",
-        F.col("late_by").cast("double").alias("late_by"),
+        source.alias("_source"),
+        because.alias(why),
         "_event",
-        "_arrival",
+        arrival.alias("_arrival"),
         F.to_json(user, {"ignoreNullFields": "false"}).alias("_row"),
     )
 
 
-def post(tables: Tables, kind: str, letters: DataFrame) -> Callable[[], int]:
-    """Plan to add letters to their table; ask after the write how many were written."""
-    observed, seen = riding(letters, [F.count(F.lit(1)).alias("n_letters")])
-    tables.append(kind, observed)
-    return lambda: int(seen.get["n_letters"])
+def post(
+    tables: Tables, kind: str, counted: Sequence[DataFrame], beside: Sequence[DataFrame]
+) -> Callable[[], int]:
+    """Plan to add letters to their table; ask after the write how many of the `counted` it got."""
+    letters = [riding(one, [F.count(F.lit(1)).alias("n_letters")]) for one in counted]
+    if counted or beside:
+        tables.append(kind, reduce(DataFrame.unionByName, [*(o for o, _ in letters), *beside]))
+    return lambda: sum(int(seen.get["n_letters"]) for _, seen in letters)
 
 
 def read_letters(checkpoint: str, kind: str = DEAD, spark: SparkSession | None = None) -> DataFrame:

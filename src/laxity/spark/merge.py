@@ -163,7 +163,8 @@ class Merge:
     def _order(self) -> tuple[Column, ...]:
         """Late rows first, then the total order."""
         late = F.col("_read") != Read.LATE
-        return (late, F.col("_event"), rank_of(self.sources), F.col("_seq"))
+        rank = rank_of(self.sources).cast("bigint")  # a bare number would be a position
+        return (late, F.col("_event"), rank, F.col("_seq"))
 
 
 def _read(frontier: Frontier) -> Column:

@@ -20,6 +20,7 @@ SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.sql.inMemoryColumnarStorage.compressed": "false",  # cached rows live for one batch
+    "spark.sql.codegen.cache.maxEntries": "2000",  # a batch may need more than the usual 100
     "spark.sql.streaming.minBatchesToRetain": "10",  # Spark's own log; ours keeps the last few
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # a stack trace for every expression

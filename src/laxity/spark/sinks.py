@@ -153,7 +153,7 @@ class MemorySink:
     def table(self) -> Any:
         """All results so far as one Arrow table, in batch order; None before the first."""
         tables = [self.batches[n] for n in sorted(self.batches)]
-        return pa.concat_tables(tables) if tables else None
+        return pa.concat_tables(tables, promote_options="default") if tables else None
 
     def rows(self) -> list[dict[str, Any]]:
         """All results so far as dictionaries."""

@@ -51,8 +51,9 @@ class Outcome:
     `memory` gives what it wants back next time (JSON values). A stage that holds or drops rows says
     in `fates` what became of them, `released` being those it passed on, each counted on its own.
     `numbers` gives what the report tells of the stage. `late` are the rows counted as
-    `late_rejected`, with their columns and `late_by` in seconds. `ordered` gives the rows as they
-    are to be written, if they have an order. `empty`: there are no rows, and no need to look.
+    `late_rejected`, with their columns and `late_by` in seconds; `dead` those counted as dead, with
+    a `_reason`. `ordered` gives the rows as they are to be written, if they have an order. `empty`:
+    there are no rows, and no need to look.
     """
 
     rows: DataFrame
@@ -61,6 +62,7 @@ class Outcome:
     numbers: Callable[[], dict[str, Any]] = dict
     decisions: tuple[Decision, ...] = ()
     late: DataFrame | None = None
+    dead: DataFrame | None = None
     ordered: Callable[[], DataFrame] | None = None
     empty: bool = False
 

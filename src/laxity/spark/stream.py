@@ -16,15 +16,20 @@ from pyspark.sql.types import DataType, StructType
 from laxity.contract import Contract, StageTerms
 from laxity.core.merge import MergeTerms
 from laxity.core.slack import Fixed, SlackRule
+from laxity.core.triggers import Trigger
 from laxity.core.tuned import Tuned
 from laxity.durations import Duration, duration_us, show_us
 from laxity.errors import ConfigError
+from laxity.spark.app import App
 from laxity.spark.batch import BatchRunner, Plan
 from laxity.spark.checkpoint import Checkpoint
 from laxity.spark.join import Join
+from laxity.spark.lates import checked_trigger
 from laxity.spark.merge import Merge
 from laxity.spark.names import remember
+from laxity.spark.places import places_in
 from laxity.spark.query import Query
+from laxity.spark.revise import Revise
 from laxity.spark.sinks import Sink
 from laxity.spark.sources import Source, union
 from laxity.spark.stage import Apply, Stage
@@ -86,6 +91,39 @@ class Stream:
         except AnalysisException as error:
             raise ConfigError(f"join: when {when!r} does not fit the columns: {error}") from error
         return replace(self, stages=(*self.stages, stage), schema=result.schema)
+
+    def revise(
+        self,
+        app: App,
+        *,
+        by: str | Sequence[str],
+        lateness: Duration,
+        period: Duration | None = None,
+        sequence: str | None = None,
+        trigger: str | Trigger = "eager",
+    ) -> "Stream":
+        """Answer at once, and again what late rows change, until a result is exact.
+
+        `by`: the column or columns that name a key. `lateness`: how late a row may be; later ones
+        are rejected, with `late_by`. `period`: how often each key sends a row; or `sequence`: the
+        column that numbers its rows. Either tells where rows are missing, so that only rows near
+        those are kept; with neither all rows within the lateness are. `trigger`: when late rows
+        are replayed, `"eager"` (at once), `"lazy"` (with the key's next row on time) or a function
+        of `Waiting`.
+
+        Results carry `_status` (`final`, `tentative`, `revised`, `retracted`) and `_revision`;
+        `lx.latest` gives the newest of each.
+        """
+        if any(isinstance(stage, Revise) for stage in self.stages):
+            raise ConfigError("a stream can be revised once: results change, rows do not")
+        keys = (by,) if isinstance(by, str) else tuple(by)
+        places = places_in(self.schema, keys, period, sequence)
+        lateness_us = duration_us(lateness, "lateness")
+        app.check(self._empty(), keys)
+        alone = not self.stages
+        stage = Revise(app, places, lateness_us, checked_trigger(trigger), alone)
+        schema = stage.empty_results(self._empty()).schema
+        return replace(self, stages=(*self.stages, stage), schema=schema)
 
     def _check_sides(self, left: str, right: str, keys: Sequence[str]) -> None:
         names = [source.name for source in self.sources]

@@ -1,0 +1,118 @@
+"""Where a revise stands in time, and what it remembers from one micro-batch to the next.
+
+`before_us` is the newest event of all batches before, `newest_us` with this one. A row behind
+`before_us` is late; one more than the bound on lateness behind it is too late. Results at or before
+`answered_us` are out, those up to `edge_us` come with this batch. Rows at or before `edge_us` are
+not recent any more, rows before `open_us` will be too late in every batch to come, and results at
+or before `final_us` never change again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict
+
+from laxity.core.holes import BEGINNING
+from laxity.core.revise import Shape
+
+N_BUCKETS = 16  # in which kept rows are counted until they expire
+RECENT, CONTEXTS = "recent", "contexts"  # the rows of the last span, and those near holes
+
+Stock = dict[str, dict[int, int]]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The times that matter in one micro-batch; nothing came before the first.
+
+    >>> moment = Moment(Shape.of([(2, 1), (4, 1)]), lateness_us=10, before_us=20, newest_us=25)
+    >>> moment.accepted_us, moment.answered_us, moment.edge_us, moment.open_us, moment.final_us
+    (10, 14, 19, 15, 9)
+    """
+
+    shape: Shape
+    lateness_us: int
+    before_us: int
+    newest_us: int
+
+    @property
+    def span_us(self) -> int:
+        """How far rows reach: the sum of the window sizes."""
+        return self.shape.span_us
+
+    @property
+    def accepted_us(self) -> int:
+        """The oldest event that is not too late for this batch."""
+        return max(self.before_us - self.lateness_us, BEGINNING)
+
+    @property
+    def answered_us(self) -> int:
+        """Results up to here were answered by the batches before."""
+        return self.shape.edge_us(self.before_us)
+
+    @property
+    def edge_us(self) -> int:
+        """Results up to here are answered once this batch is done."""
+        return self.shape.edge_us(self.newest_us)
+
+    @property
+    def open_us(self) -> int:
+        """The oldest event that can still come."""
+        return self.newest_us - self.lateness_us
+
+    @property
+    def final_us(self) -> int:
+        """Results up to here never change again."""
+        return self.shape.final_us(self.newest_us, self.lateness_us)
+
+    def shelf(self, table: str) -> tuple[int, int]:
+        """Where the rows of a table expire after this batch, and the width of a bucket of them."""
+        ends_us = {
+            RECENT: (self.newest_us, self.edge_us),
+            CONTEXTS: (self.edge_us, self.final_us),
+        }
+        newest_us, floor_us = ends_us[table]
+        return floor_us, (newest_us - floor_us) // N_BUCKETS + 1
+
+    def stocked(self, before: Stock, added: Mapping[str, Sequence[int]]) -> Stock:
+        """How many rows each table has once some were added, by when they expire.
+
+        `added` are counts by bucket, counted from where rows expire. What is told is too much by
+        the rows of a bucket or two.
+        """
+        stock: Stock = {}
+        for table in (RECENT, CONTEXTS):
+            floor_us, width_us = self.shelf(table)
+            counts = before.get(table, {})
+            alive = {b: n for b, n in counts.items() if (b + 1) * width_us > floor_us}
+            for nr, n_rows in enumerate(added.get(table, ())):
+                bucket = floor_us // width_us + nr + 1
+                if n_rows:
+                    alive[bucket] = alive.get(bucket, 0) + n_rows
+            stock[table] = alive
+        return stock
+
+
+class ReviseMemory(BaseModel):
+    """What a revise carries from batch to batch.
+
+    `newest_us`: the newest event of all keys. `n_waiting`: late rows that wait for their trigger.
+    `stock`: for each table how many rows are kept, by when they expire.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    newest_us: int | None = None
+    n_waiting: int = 0
+    stock: Stock = {}
+
+    def moment(self, shape: Shape, lateness_us: int, newest_us: int | None) -> Moment:
+        """The times of a batch whose newest event is this; None if it has no rows."""
+        before_us = BEGINNING if self.newest_us is None else self.newest_us
+        after_us = before_us if newest_us is None else max(before_us, newest_us)
+        return Moment(shape, lateness_us, before_us, after_us)
+
+    @property
+    def n_kept(self) -> int:
+        """The rows kept."""
+        return sum(n for counts in self.stock.values() for n in counts.values())

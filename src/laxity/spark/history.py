@@ -1,0 +1,175 @@
+"""What a revise keeps: the rows that late ones may still need.
+
+Three state tables, each appended to and expired by event time:
+
+    recent     the rows of the last span, of all keys (the seed's β)
+    contexts   older rows within a span of a hole that is still open (the seed's B)
+    holes      the holes whose first neighbour has left `recent`, as they were then
+
+A row that leaves `recent` goes to `contexts` or is forgotten. Among recent rows holes are found
+from the rows themselves; behind them neighbours may be forgotten, hence the table. Where rows are
+not counted, every row older than recent is a context until the bound on lateness has passed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from laxity.core.moment import CONTEXTS, N_BUCKETS, RECENT, Moment
+from laxity.spark.aside import Asides
+from laxity.spark.changing import changing
+from laxity.spark.holes import (
+    FRESH,
+    OLD,
+    OPEN,
+    in_context,
+    left_behind,
+    n_between,
+    open_holes,
+    suspects,
+)
+from laxity.spark.intake import measured, riding
+from laxity.spark.keep import kept
+from laxity.spark.places import AT, KEY, US, Places, of_keys
+from laxity.spark.state import BUCKET, Tables
+
+HOLES = "holes"
+
+
+@dataclass(frozen=True)
+class Holes:
+    """The keys with open holes near, one row each, and how many keys and holes that are.
+
+    `n_holes` are those between rows, `n_left` those that are new in the table of holes.
+    """
+
+    keys: DataFrame
+    n_keys: int
+    n_holes: int
+    n_left: int
+
+
+@dataclass(frozen=True)
+class History:
+    """The tables as one batch finds them, and what it leaves in them."""
+
+    tables: Tables
+    aside: Asides
+    places: Places
+    moment: Moment
+
+    def recent(self) -> DataFrame | None:
+        """The rows of the last span, as of the last batch."""
+        return self._rows(RECENT)
+
+    def of_keys(self, keys: DataFrame) -> DataFrame | None:
+        """All rows that are kept of these keys."""
+        found = [rows for rows in (self.recent(), self._rows(CONTEXTS)) if rows is not None]
+        return _union(found).join(keys, KEY, "left_semi") if found else None
+
+    def holes(self) -> DataFrame | None:
+        """The holes left behind."""
+        return self.tables.read(HOLES)
+
+    def _rows(self, table: str) -> DataFrame | None:
+        rows = self.tables.read(table)
+        return None if rows is None else self.places.of(rows.drop(BUCKET))
+
+    def open_holes(self, rows: DataFrame, behind: DataFrame | None) -> Holes | None:
+        """Where rows are missing, given all rows since the last span before this batch.
+
+        `rows` tell in `_old` whether they were there before; `behind` are late rows that go
+        straight to the contexts. None where nothing is missing, or nobody can see it.
+        """
+        if self.places.step is None:
+            return None
+        moment, near = self.moment, self.holes()
+        if near is not None:
+            last_us, from_us = F.col("last_us"), moment.answered_us - moment.span_us
+            near = near.where(last_us > changing(from_us, last_us))
+        keys = self.at_hand(suspects(rows, near, self.places, moment))
+        counted = [F.count(F.lit(1)).alias("n_keys"), F.count_if(FRESH).alias("n_fresh")]
+        numbers = measured(keys, counted)
+        if not numbers["n_keys"]:
+            return None
+        lasts = self._lasts(keys.where(FRESH), behind) if numbers["n_fresh"] else None
+        mine = of_keys(rows.select(KEY, AT, US), keys, numbers["n_keys"])
+        found = self.at_hand(open_holes(mine, near, lasts, self.places, moment))
+        numbers = measured(found, _counts(self.places, moment))
+        return Holes(found, **{name: number or 0 for name, number in numbers.items()})
+
+    def _lasts(self, fresh: DataFrame, behind: DataFrame | None) -> DataFrame | None:
+        """The last row kept of keys that have no recent one."""
+        older = [rows for rows in (self._rows(CONTEXTS), behind) if rows is not None]
+        if not older:
+            return None
+        rows = _union([one.select(KEY, AT, US) for one in older]).join(fresh, KEY, "left_semi")
+        return rows.groupBy(KEY).agg(F.expr(f"max(struct({AT} AS at, {US} AS us))").alias("_last"))
+
+    def keep(
+        self, rows: DataFrame, behind: DataFrame | None, holes: Holes | None
+    ) -> Callable[[], dict[str, list[int]]]:
+        """Plan what to keep of all these rows; ask after the write how many, by bucket."""
+        moment, us = self.moment, F.col(US)
+        new = rows.where(~F.col(OLD) & (us > changing(moment.edge_us)))
+        added = {RECENT: self._append(RECENT, new, moment.newest_us)}
+        self.tables.expire(RECENT, moment.edge_us + 1)
+        leaving = self._in_context(rows.where(us <= changing(moment.edge_us)), holes)
+        going = [one.drop(OLD) for one in (leaving, behind) if one is not None]
+        if going:
+            added[CONTEXTS] = self._append(CONTEXTS, _union(going), moment.edge_us)
+        self.tables.expire(CONTEXTS, moment.final_us + 1)
+        return lambda: {table: count() for table, count in added.items()}
+
+    def _in_context(self, leaving: DataFrame, holes: Holes | None) -> DataFrame | None:
+        """Of the rows that are not recent any more those that a late row may need."""
+        if self.moment.edge_us <= self.moment.answered_us:
+            return None
+        if self.places.step is None:
+            return leaving
+        if holes is None:
+            return None
+        mine = of_keys(leaving, holes.keys, holes.n_keys)
+        return mine.where(in_context(self.moment)).drop(OPEN)
+
+    def _append(self, table: str, rows: DataFrame, newest_us: int) -> Callable[[], list[int]]:
+        """Plan to add rows to a table; ask after the write how many, by when they expire."""
+        floor_us, width_us = self.moment.shelf(table)
+        nr = F.floor((F.col(US) - changing(floor_us)) / width_us)
+        counts = [F.count_if(nr == n).alias(f"n_{n}") for n in range(N_BUCKETS + 1)]
+        counted, seen = riding(rows.drop(OLD), counts)
+        bucket = F.unix_micros("_event")
+        self.tables.append(table, self.places.without(counted), bucket=bucket, newest=newest_us)
+        return lambda: [int(seen.get[f"n_{n}"]) for n in range(N_BUCKETS + 1)]
+
+    def note(self, holes: Holes | None, others: DataFrame | None) -> None:
+        """Note the holes that can no longer be found from recent rows, and some others."""
+        noted = [] if others is None else [others]
+        if holes is not None and holes.n_left:
+            left = F.inline(left_behind(self.places, self.moment))
+            noted.append(holes.keys.select(KEY, left).drop("listed"))
+        if noted:
+            rows, newest_us = _union(noted), self.moment.newest_us
+            self.tables.append(HOLES, rows, bucket=F.col("last_us"), newest=newest_us)
+        self.tables.expire(HOLES, self.moment.open_us)
+
+    def at_hand(self, rows: DataFrame) -> DataFrame:
+        """Rows that several jobs read, worked out once."""
+        at_hand, let_go = kept(rows)
+        self.aside.last(let_go)
+        return at_hand
+
+
+def _counts(places: Places, moment: Moment) -> list[Column]:
+    return [
+        F.count(F.lit(1)).alias("n_keys"),
+        F.sum(n_between()).alias("n_holes"),
+        F.sum(F.size(left_behind(places, moment))).alias("n_left"),
+    ]
+
+
+def _union(parts: list[DataFrame]) -> DataFrame:
+    return reduce(DataFrame.unionByName, parts)

@@ -1,0 +1,100 @@
+"""Evaluate again what late rows change, and tell what is new about it.
+
+The affected results are evaluated twice on the rows they depend on: with the rows that are due and
+without them, which is what had been answered. Only what differs is given out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from laxity.core.moment import Moment
+from laxity.spark.app import App
+from laxity.spark.lates import DUE, LATE, NEW, Lates, as_came
+from laxity.spark.latest import RETRACTED
+from laxity.spark.places import KEY, US, Places, small
+
+REVISED, TENTATIVE, FINAL = "revised", "tentative", "final"
+
+
+@dataclass(frozen=True)
+class Replay:
+    """An app, and the rows that are due."""
+
+    app: App
+    places: Places
+    moment: Moment
+    lates: Lates
+
+    def changes(self, given: DataFrame | None) -> DataFrame:
+        """The results that the rows make new, other or void, with status and revision.
+
+        `given` is what was given out again before.
+        """
+        times = self.lates.due().groupBy(KEY).agg(F.expr(f"first({LATE})").alias(LATE))
+        times = small(times, self.lates.n_due)
+        rows = self.lates.rows.where(f"{DUE} OR NOT {NEW}").where(self._needed())
+        before = self._answers(rows.where(~F.col(DUE)), times, "_before")
+        after = self._answers(rows, times, "_after")
+        names = self.app.naming(self.places.by)
+        both = (
+            after.unionByName(before, allowMissingColumns=True)
+            .groupBy(*names)
+            .agg(*(F.expr(f"first({side}, true)").alias(side) for side in ("_before", "_after")))
+        )
+        return _revised(both.where(~_same(both)), names, given)
+
+    def _needed(self) -> Column:
+        """Whether a row belongs to a slice: overlapping slices of a key are one."""
+        span_us = self.moment.span_us
+        until = f"least(late, {self.moment.answered_us}L) + {span_us}"
+        return F.expr(f"exists({LATE}, late -> {US} > late - {span_us} AND {US} < {until})")
+
+    def _answers(self, rows: DataFrame, times: DataFrame, side: str) -> DataFrame:
+        """The affected results among those answered before, their values as one."""
+        results = self.app.results(self.places.without(as_came(rows)), self.places.by)
+        names = self.app.naming(self.places.by)
+        us, span_us = "unix_micros(_event)", self.moment.span_us
+        until = f"least(late, {self.moment.answered_us}L)"
+        touched = f"exists({LATE}, late -> {us} > late - {span_us} AND {us} <= {until})"
+        there = results.withColumn(KEY, self.places.key).join(times, KEY).where(touched)
+        values = [name for name in results.columns if name not in names]
+        return there.select(*names, F.struct(F.lit(1).alias("_"), *values).alias(side))
+
+
+def _same(both: DataFrame) -> Column:
+    """Whether a result is what it was; when its rows arrived is no part of it."""
+    told = [name for name in _values(both) if name != "_arrival"]
+    sides = [F.struct(*(F.col(side)[name] for name in told)) for side in ("_before", "_after")]
+    return sides[0] == sides[1]
+
+
+def _values(both: DataFrame) -> list[str]:
+    return cast(StructType, both.schema["_after"].dataType).names
+
+
+def _revised(changed: DataFrame, names: Sequence[str], given: DataFrame | None) -> DataFrame:
+    """Changed results with status and revision, given what was given out before."""
+    if given is None:
+        changed = changed.withColumn("_given", F.expr("CAST(NULL AS INT)"))
+    else:
+        last = given.groupBy("_name").agg(F.max("_revision").alias("_given"))
+        changed = changed.withColumn("_name", F.struct(*names)).join(last, "_name", "left")
+    first = "_before IS NULL AND _given IS NULL"
+    void = f"IF(_after IS NULL, '{RETRACTED}', '{REVISED}')"
+    return changed.select(
+        *names,
+        *(F.col("_after")[name].alias(name) for name in _values(changed) if name != "_"),
+        F.expr(f"IF({first}, '{TENTATIVE}', {void})").alias("_status"),
+        F.expr(f"IF({first}, 0, coalesce(_given, 0) + 1)").alias("_revision"),
+    )
+
+
+def given_again(changed: DataFrame, names: Sequence[str]) -> DataFrame:
+    """What to remember of changed results: their last revision, if it is not the first."""
+    again = changed.where(F.col("_revision") > 0)
+    return again.select(F.struct(*names).alias("_name"), "_revision", "_event")

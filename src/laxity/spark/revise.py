@@ -1,0 +1,263 @@
+"""Revise on Spark: answer at once, and again what late rows change.
+
+`laxity.core.revise` has the mathematics; here they become filters and joins. A batch without late
+rows evaluates the app once, on its rows and those of the last span, and keeps the results between
+the edge before and the edge after. Late rows that are due add the results they affect, evaluated on
+slices of the history (`replay.py`); which rows the history keeps is told in `history.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from laxity.core.holes import BEGINNING
+from laxity.core.ledger import Fates
+from laxity.core.moment import Moment, ReviseMemory
+from laxity.core.triggers import Trigger
+from laxity.durations import show_us
+from laxity.spark.app import App
+from laxity.spark.changing import changing
+from laxity.spark.history import History, Holes
+from laxity.spark.holes import OLD, OPEN, meets
+from laxity.spark.intake import measured, riding
+from laxity.spark.lates import (
+    NEW,
+    WAITED,
+    Lates,
+    as_came,
+    came_on_time,
+    counts,
+    decision,
+    fates_of,
+    judged,
+    new_holes,
+    triggered,
+)
+from laxity.spark.latest import RETRACTED, keyed
+from laxity.spark.places import KEY, US, Places, small
+from laxity.spark.replay import FINAL, REVISED, TENTATIVE, Replay, given_again
+from laxity.spark.stage import Outcome, Turn
+
+WAITING, REVISIONS = "waiting", "revisions"
+NO_RESULTS = {"first": 0, "revised": 0, "retracted": 0}
+
+
+@dataclass(frozen=True)
+class Revise:
+    """Answers at once; evaluates again what rows up to `lateness_us` late change.
+
+    `alone`: no stage stands before, so the intake sees the same rows.
+    """
+
+    app: App
+    places: Places
+    lateness_us: int
+    trigger: Trigger
+    alone: bool
+
+    name = "revise"
+
+    @property
+    def terms(self) -> str:
+        """How far results change, and what is kept for it."""
+        span_us, step, number = self.app.shape.span_us, self.places.step, self.places.number
+        if step is None:
+            whole = show_us(self.lateness_us + span_us)
+            keeps = f"missing rows cannot be seen, so all rows of {whole} are kept"
+        else:
+            every = f"numbered by {number}" if number else f"one every {show_us(step)}"
+            keeps = (
+                f"rows {every}; kept are those of {show_us(span_us)} and those near missing ones"
+            )
+        trigger = getattr(self.trigger, "__name__", "own")
+        return (
+            f"{self.app.name} by {', '.join(self.places.by)}, rows up to "
+            f"{show_us(self.lateness_us)} late, trigger {trigger}; {keeps}"
+        )
+
+    def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
+        """How many rows are on time, late and too late."""
+        if not self.alone:
+            return ()
+        live, moment = F.col("_dead").isNull(), self._moment(memory, None)
+        said = _lateness(moment).items()
+        return [F.count_if(live & holds).alias(name) for name, holds in said]
+
+    def _moment(self, memory: dict[str, Any], newest_us: int | None) -> Moment:
+        before = ReviseMemory.model_validate(memory)
+        return before.moment(self.app.shape, self.lateness_us, newest_us)
+
+    def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
+        """Answer what can be answered, and again what is due."""
+        before = ReviseMemory.model_validate(turn.memory)
+        standing = History(turn.tables, turn.aside, self.places, self._moment(turn.memory, None))
+        rows, seen = self._seen(rows, turn, standing)
+        if seen is None:
+            return self._nothing_new(rows, before, standing.moment)
+        moment = self._moment(turn.memory, seen["newest_us"])
+        history = History(turn.tables, turn.aside, self.places, moment)
+        lates = None
+        if seen["late"] or before.n_waiting:
+            lates = self._lates(rows, history, seen["late"], before.n_waiting)
+        present = self._present(rows, history, lates)
+        behind = None
+        if lates is not None and lates.n_behind:
+            behind = as_came(lates.due()).where(F.col(US) <= changing(moment.answered_us))
+        holes = history.open_holes(present, behind)
+        results = self._answers(present, holes, moment)
+        if lates is not None and lates.n_due:
+            results = results.unionByName(self._changes(lates, history))
+        history.tables.expire(REVISIONS, moment.final_us + 1)
+        added = history.keep(present, behind, holes)
+        if self.places.step is not None:
+            late_holes = None
+            if behind is not None and lates is not None:
+                late_holes = new_holes(lates.due(), self.places, moment)
+            history.note(holes, late_holes)
+        told, answered = riding(results, _by_status())
+        fates = fates_of(seen, lates)
+        after = cache(
+            lambda: ReviseMemory(
+                newest_us=moment.newest_us,
+                n_waiting=fates.held,
+                stock=moment.stocked(before.stock, added()),
+            )
+        )
+        empty = moment.edge_us == moment.answered_us and not (lates and lates.n_due)
+        said = seen | {"holes": holes.n_holes if holes else 0, "due": lates.n_due if lates else 0}
+        return Outcome(
+            keyed(told, self.app.naming(self.places.by)),
+            memory=lambda: after().model_dump(mode="json"),
+            fates=lambda: fates,
+            numbers=lambda: (
+                _numbers(moment, after(), said, fates) | (NO_RESULTS if empty else answered.get)
+            ),
+            decisions=(decision(lates),),
+            late=_too_late(rows, moment),
+            dead=None if lates is None else self.places.without(lates.dead()),
+            empty=empty,
+        )
+
+    def _seen(
+        self, rows: DataFrame, turn: Turn, history: History
+    ) -> tuple[DataFrame, dict[str, Any] | None]:
+        """The rows, at hand, and their numbers; None if there are no rows."""
+        if self.alone:
+            newest = [h.newest_us for h in turn.intake.heard.values() if h.newest_us is not None]
+            return rows, turn.seen | {"newest_us": max(newest)} if newest else None
+        if turn.before is not None and turn.before.empty:
+            return rows, None
+        rows = history.at_hand(rows)
+        said = _lateness(history.moment).items()
+        newest_us = F.unix_micros(F.max("_event")).alias("newest_us")
+        numbers = measured(rows, [*(F.count_if(holds).alias(n) for n, holds in said), newest_us])
+        return rows, None if numbers["newest_us"] is None else numbers
+
+    def _lates(self, rows: DataFrame, history: History, n_late: int, n_waited: int) -> Lates:
+        """What becomes of the late rows and of those that waited."""
+        moment, placed, n_lates = history.moment, self.places.of(rows), n_late + n_waited
+        lateness = _lateness(moment)
+        late = placed.where(lateness["late"]).withColumn(WAITED, F.lit(False))
+        if n_waited and (waited := history.tables.read(WAITING)) is not None:
+            late = late.unionByName(self.places.of(waited).withColumn(WAITED, F.lit(True)))
+        keys = small(late.select(KEY).distinct(), n_lates)
+        among = late.withColumn(NEW, F.lit(True))
+        if (known := history.of_keys(keys)) is not None:
+            among = among.unionByName(known.withColumns({WAITED: F.lit(False), NEW: F.lit(False)}))
+        came = small(came_on_time(placed.where(lateness["on_time"]), keys), n_lates)
+        expected = judged(self.places.together(among), history.holes(), self.places, moment)
+        rows = history.at_hand(triggered(expected, came, self.trigger, self.places, moment))
+        lates = Lates(rows, **measured(rows, counts(moment)))
+        if lates.n_waiting or n_waited:
+            history.tables.replace(WAITING, self.places.without(lates.waiting()))
+        return lates
+
+    def _present(self, rows: DataFrame, history: History, lates: Lates | None) -> DataFrame:
+        """All rows since the last span before this batch, late ones that are due included."""
+        moment = history.moment
+        on_time = self.places.of(rows).where(_lateness(moment)["on_time"])
+        parts = [on_time.withColumn(OLD, F.lit(False))]
+        if (recent := history.recent()) is not None:
+            parts.append(recent.withColumn(OLD, F.lit(True)))
+        if lates is not None and lates.n_due > lates.n_behind:
+            due = as_came(lates.due()).where(F.col(US) > changing(moment.answered_us))
+            parts.append(due.withColumn(OLD, F.lit(False)))
+        return history.at_hand(self.places.together(reduce(DataFrame.unionByName, parts)))
+
+    def _answers(self, present: DataFrame, holes: Holes | None, moment: Moment) -> DataFrame:
+        """The results between the edges, with status."""
+        results = self.app.results(self.places.without(present).drop(OLD), self.places.by)
+        us = F.unix_micros("_event")
+        between = (us > changing(moment.answered_us, us)) & (us <= changing(moment.edge_us, us))
+        results = results.where(between)
+        status: Column = F.lit(TENTATIVE if self.places.step is None else FINAL)
+        if holes is not None:
+            results = results.withColumn(KEY, self.places.key)
+            results = results.join(small(holes.keys, holes.n_keys), KEY, "left")
+            status = F.when(meets(moment), TENTATIVE).otherwise(FINAL)
+        return results.withColumns({"_status": status, "_revision": F.lit(0)}).drop(KEY, OPEN)
+
+    def _changes(self, lates: Lates, history: History) -> DataFrame:
+        """What the rows that are due have changed in results answered before."""
+        given = history.tables.read(REVISIONS)
+        replay = Replay(self.app, self.places, history.moment, lates)
+        changed = history.at_hand(replay.changes(given))
+        again = given_again(changed, self.app.naming(self.places.by))
+        us, newest_us = F.unix_micros("_event"), history.moment.answered_us
+        history.tables.append(REVISIONS, again, bucket=us, newest=newest_us)
+        return changed
+
+    def _nothing_new(self, rows: DataFrame, before: ReviseMemory, moment: Moment) -> Outcome:
+        """No row came: nothing to do, and no job to find that out."""
+        fates = Fates(held=before.n_waiting)
+        said = dict.fromkeys((*_lateness(moment), "holes", "due"), 0)
+        return Outcome(
+            self.empty_results(rows),
+            memory=lambda: before.model_dump(mode="json"),
+            fates=lambda: fates,
+            numbers=lambda: _numbers(moment, before, said, fates) | NO_RESULTS,
+            empty=True,
+        )
+
+    def empty_results(self, rows: DataFrame) -> DataFrame:
+        """No results, with their columns."""
+        none = self.places.of(rows.where("false")).withColumn(OLD, F.lit(False))
+        moment = self._moment({}, None)
+        return keyed(self._answers(none, None, moment), self.app.naming(self.places.by))
+
+
+def _lateness(moment: Moment) -> dict[str, Column]:
+    """What tells rows that are on time, late, and too late, each on its own."""
+    us = F.unix_micros("_event")
+    before_us, accepted_us = changing(moment.before_us), changing(moment.accepted_us)
+    return {
+        "on_time": us >= before_us,
+        "late": (us < before_us) & (us >= accepted_us),
+        "too_late": us < accepted_us,
+    }
+
+
+def _too_late(rows: DataFrame, moment: Moment) -> DataFrame:
+    late_by = F.expr(f"({moment.before_us}L - unix_micros(_event)) / 1e6")
+    return rows.where(_lateness(moment)["too_late"]).withColumn("late_by", late_by)
+
+
+def _by_status() -> list[Column]:
+    return [
+        F.expr("count_if(_revision = 0)").alias("first"),
+        F.expr(f"count_if(_status = '{REVISED}')").alias("revised"),
+        F.expr(f"count_if(_status = '{RETRACTED}')").alias("retracted"),
+    ]
+
+
+def _numbers(
+    moment: Moment, memory: ReviseMemory, said: Mapping[str, int], fates: Fates
+) -> dict[str, Any]:
+    told = {name: said[name] for name in ("on_time", "late", "too_late", "due", "holes")}
+    final_us = None if moment.newest_us == BEGINNING else moment.final_us
+    kept = {"waiting": fates.held, "dead": fates.dead, "kept": memory.n_kept}
+    return {"final_us": final_us} | told | kept

@@ -1,0 +1,308 @@
+"""Revise on Spark: an answer at once, exact once late rows are there, and only near them again."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import readings
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from readings import HOUR_US, START_US, Reading, hour_of, newest, plain_totals
+
+import laxity as lx
+import traces
+from laxity.core.triggers import TRIGGERS, Waiting
+from laxity.errors import ConfigError
+from laxity.sim.history import Terms, rows_of
+from laxity.sim.slices import Slices
+from laxity.sim.windows import Aggregate, App
+from laxity.spark.stream import Stream
+
+pytestmark = pytest.mark.spark
+
+TOTALS = lx.App(readings.totals, windows=readings.TOTALS)
+LATENESS = 12
+
+
+def shuffled(seed: int) -> list[list[Reading]]:
+    """Readings of three meters, some lost, some late within the bound, cut into batches.
+
+    The last batch comes so late that nothing waits any longer.
+    """
+    rng = np.random.default_rng(seed)
+    rows = []
+    for meter in range(3):
+        for hour in range(int(rng.integers(0, 6)), 30 - int(rng.integers(0, 9))):
+            late = int(rng.integers(0, LATENESS + 1)) if rng.random() < 0.3 else 0
+            if rng.random() > 0.1:
+                rows.append((hour + late, meter, hour, int(rng.integers(0, 100))))
+    rows.sort()
+    parts = np.split(np.array(rows), np.sort(rng.integers(1, len(rows), 2)).tolist())
+    batches = [[(int(m), int(h), int(v)) for _, m, h, v in rng.permutation(p)] for p in parts]
+    return [*(batch for batch in batches if batch), [(0, 60, 1), (1, 61, 2)]]
+
+
+def two_late(waiting: Waiting) -> Any:
+    return waiting.n_late >= 2
+
+
+def simulated(batches: Sequence[Sequence[Reading]], terms: Terms, trigger: Any) -> list[Any]:
+    """What the simulator tells, batch by batch."""
+    app = App(
+        (
+            Aggregate(2 * HOUR_US, HOUR_US, lambda _, rows: sum(row.value for row in rows)),
+            Aggregate(
+                3 * HOUR_US,
+                HOUR_US,
+                lambda _, rows: (sum(row.value for row in rows), len(rows)),
+            ),
+        )
+    )
+    slices = Slices(app, terms, trigger)
+    told = []
+    for batch in batches:
+        meter, hour, kwh = zip(*batch, strict=True)
+        ts_us = [START_US + h * HOUR_US for h in hour]
+        answers = slices.batch(rows_of(meter, ts_us, kwh, hour)).answers
+        told += [(a.key, (a.ts_us - START_US) // HOUR_US, a.value, a.revision) for a in answers]
+    return told
+
+
+@pytest.mark.parametrize(
+    ("way", "terms", "trigger"),
+    [
+        ({"period": "1h"}, {"period_us": HOUR_US}, "eager"),
+        ({"sequence": "n"}, {"numbered": True}, "lazy"),
+        ({}, {}, two_late),
+    ],
+    ids=["period, eager", "sequence, lazy", "neither, own trigger"],
+)
+def test_any_batching_and_a_restart_give_what_the_simulator_and_a_plain_batch_give(
+    spark: SparkSession, work: Path, way: dict[str, Any], terms: dict[str, Any], trigger: Any
+) -> None:
+    batches = shuffled(seed=len(terms) * 7 + len(way))
+    sink = lx.memory()
+    for first, last in ((0, 2), (2, len(batches))):
+        for n in range(first, last):
+            readings.write(work / "in", n, batches[n])
+        stream = readings.stream(spark, work / "in")
+        stream = stream.revise(TOTALS, by="meter", lateness="12h", trigger=trigger, **way)
+        query = traces.run(stream, work, sink)
+    results = sink.rows()
+    everything = [row for batch in batches for row in batch]
+    assert newest(results) == plain_totals(everything)
+    ledger = query.report().ledger
+    assert ledger.rows_in == ledger.released == len(everything)
+    told = [
+        (r["meter"], hour_of(r["_event"]), r["kwh"] and (r["kwh"], r["n"]), r["_revision"])
+        for r in results
+    ]
+    rule = TRIGGERS.get(trigger, trigger)
+    expected = simulated(batches, Terms(LATENESS * HOUR_US, **terms), rule)
+    assert sorted(told, key=str) == sorted(expected, key=str)
+    stages = [report.stages["revise"] for report in query.reports()]
+    assert sum(one["due"] for one in stages) == sum(one["late"] for one in stages) > 0
+    assert stages[-1]["final_us"] == START_US + (61 - LATENESS - readings.SPAN) * HOUR_US
+
+
+HOURLY = [2, 300, 400, -650, 3, 200, 250, -420, 1]
+COUNTER = [1_000 + sum(HOURLY[:hour]) for hour in range(10)]
+
+
+def alerts(rows: DataFrame) -> DataFrame:
+    """The running example: large consumption, then negative within four hours."""
+    hours = rows.groupBy("meter", F.window("_event", "2 hours", "1 hour").alias("w")).agg(
+        (F.max_by("kwh", "_event") - F.min_by("kwh", "_event")).alias("kwh"),
+        F.count(F.lit(1)).alias("n"),
+    )
+    hours = hours.where("n = 2").select("meter", F.col("w.start").alias("at"), "kwh")
+    found = hours.groupBy("meter", F.window("at", "4 hours", "1 hour")).agg(
+        F.expr("collect_list(IF(kwh > 100, at, NULL))").alias("large"),
+        F.expr("max(IF(kwh < 0, at, NULL))").alias("last"),
+    )
+    value = F.expr("size(filter(large, at -> at < last))").alias("value")
+    return found.select("meter", "window", value).where("value > 0")
+
+
+def test_the_running_example_of_the_paper(spark: SparkSession, work: Path) -> None:
+    """Figs. 1, 2 and 4: without two readings three alerts are omitted and two are different."""
+    there = [(1, hour, COUNTER[hour]) for hour in range(10) if hour not in (4, 5)]
+    for n, batch in enumerate([[*there, (2, 13, 0)], [(1, 4, COUNTER[4])], [(1, 5, COUNTER[5])]]):
+        readings.write(work / "in", n, batch)
+    app = lx.App(alerts, windows=[("2h", "1h"), ("4h", "1h")])
+    sink = lx.memory()
+    stream = readings.stream(spark, work / "in")
+    traces.run(stream.revise(app, by="meter", lateness="40d", period="1h"), work, sink)
+    told = {
+        n: {hour_of(r["_event"]): (r["value"], r["_status"], r["_revision"]) for r in rows}
+        for n, rows in ((n, table.to_pylist()) for n, table in sink.batches.items())
+    }
+    tentative = ("tentative", 0)
+    assert told[0] == dict.fromkeys((4, 5, 6), (1, *tentative))
+    assert told[1] == {0: (2, *tentative), 1: (2, *tentative), 2: (1, *tentative)}
+    assert told[2] == {4: (2, "revised", 1), 5: (2, "revised", 1)}
+
+
+def lonely(rows: DataFrame) -> DataFrame:
+    """Windows with a single row; when it arrived is carried along."""
+    windows = rows.groupBy("meter", F.window("_event", "2 hours", "1 hour"))
+    counted = windows.agg(F.count(F.lit(1)).alias("n"), F.max("_arrival").alias("_arrival"))
+    return counted.where("n = 1")
+
+
+def test_a_result_that_is_no_more_is_retracted_and_what_stays_is_not_repeated(
+    spark: SparkSession, work: Path
+) -> None:
+    for n, batch in enumerate([[(1, 0, 0), (1, 6, 0), (1, 9, 0)], [(1, 1, 0)]]):
+        readings.write(work / "in", n, batch)
+    app = lx.App(lonely, windows=[("2h", "1h")])
+    stream = readings.stream(spark, work / "in").revise(app, by="meter", lateness="9h")
+    query = traces.run(stream, work)
+    results = spark.read.parquet(str(work / "out"))
+    again = [row.asDict() for row in results.where("batch_id = 1").collect()]
+    told = {hour_of(r["_event"]): (r["n"], r["_status"], r["_revision"]) for r in again}
+    assert told == {0: (None, "retracted", 1), 1: (1, "tentative", 0)}
+    hours = sorted(hour_of(row["_event"]) for row in lx.latest(results).collect())
+    assert hours == [-1, 1, 5, 6]
+    said = query.report().stages["revise"]
+    assert (said["first"], said["revised"], said["retracted"]) == (1, 0, 1)
+    assert "all rows of 11h are kept" in str(query.contract)
+
+
+def test_rows_too_late_or_unexpected_are_on_record_and_change_nothing(
+    spark: SparkSession, work: Path
+) -> None:
+    meter = [(1, hour, hour) for hour in range(31) if hour != 22]
+    odd = [(1, 20, 99), (1, 10, 99), (1, 22, 7)]  # there already, too late, missed
+    for n, batch in enumerate([meter, odd]):
+        readings.write(work / "in", n, batch)
+    stream = readings.stream(spark, work / "in")
+    stream = stream.revise(TOTALS, by="meter", lateness="12h", period="1h")
+    sink = lx.memory()
+    query = traces.run(stream, work, sink)
+    ledger = query.report().ledger
+    assert (ledger.released, ledger.late_rejected, ledger.dead) == (31, 1, 1)
+    checkpoint = str(work / "checkpoint")
+    late = lx.read_letters(checkpoint, "late").first()
+    dead = lx.read_letters(checkpoint, "dead").first()
+    assert late is not None
+    assert dead is not None
+    assert (late["late_by"], hour_of(late["_event"])) == (20 * 3600, 10)
+    assert dead["_reason"] == "late, and a row is already there"
+    assert '"kwh":99' in dead["_row"]
+    assert newest(sink.rows()) == plain_totals([*meter, (1, 22, 7)])
+    kept = [report.stages["revise"]["kept"] for report in query.reports()]
+    assert kept[0] < len(meter)  # hours 6 to 17 are near no hole
+
+
+def flat(rows: DataFrame) -> DataFrame:
+    """The readings of two sources as one."""
+    both = [F.coalesce(f"north.{name}", f"south.{name}").alias(name) for name in ("meter", "kwh")]
+    return rows.select("_event", *both)
+
+
+def test_behind_a_merge_answers_come_first_and_are_then_exact(
+    spark: SparkSession, work: Path
+) -> None:
+    north = [[(0, hour, 1) for hour in range(12)], [(0, hour, 1) for hour in range(12, 24)]]
+    south = [[(1, hour, 1) for hour in range(6)], [(1, hour, 1) for hour in range(6, 24)]]
+    sources: list[Any] = []
+    for name, batches in (("north", north), ("south", south)):
+        for n, batch in enumerate(batches):
+            readings.write(work / name, n, batch)
+        sources += readings.stream(spark, work / name, name).sources
+    merged = lx.merge(*sources, slack="2h").apply(flat)
+    sink = lx.memory()
+    query = traces.run(merged.revise(TOTALS, by="meter", lateness="20h"), work, sink)
+    last = max(hour_of(row["_event"]) for row in sink.rows())
+    want = plain_totals(row for batch in (*north, *south) for row in batch)
+    got = newest(sink.rows())
+    assert got == {name: value for name, value in want.items() if name[1] <= last}
+    said = [report.stages["revise"] for report in query.reports()]
+    assert sum(one["late"] for one in said) > 0
+    assert sum(one["revised"] for one in said) > 0
+
+
+def test_rows_held_by_a_merge_and_by_a_trigger_are_both_held(
+    spark: SparkSession, work: Path
+) -> None:
+    rows = [[(0, 0, 1), (1, 9, 1)], [(1, 10, 1), (1, 12, 1)], [(0, 5, 1), (1, 13, 1)]]
+    for n, batch in enumerate(rows):
+        readings.write(work / "in", n, batch)
+    merged = lx.merge(*readings.stream(spark, work / "in").sources, slack=None)
+    stream = merged.revise(TOTALS, by="meter", lateness="20h", trigger="lazy")
+    ledger = traces.run(stream, work, lx.memory()).report().ledger
+    assert (ledger.rows_in, ledger.released, ledger.held) == (6, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (lambda s: s.revise(TOTALS, by="meter", lateness="-1h"), "lateness must be ≥ 0, got -1h"),
+        (
+            lambda s: s.revise(TOTALS, by="meter", lateness="1h", period="1h", sequence="n"),
+            r"a period or a sequence, got both \(1h, n\)",
+        ),
+        (lambda s: s.revise(TOTALS, by="metre", lateness="1h"), "column metre is missing; there"),
+        (lambda s: s.revise(TOTALS, by=[], lateness="1h"), "at least one column in by="),
+        (
+            lambda s: s.revise(TOTALS, by="meter", lateness="1h", period="0s"),
+            "period must be > 0, got 0s",
+        ),
+        (
+            lambda s: s.revise(TOTALS, by="meter", lateness="1h", sequence="ts"),
+            "sequence ts must be a whole number; it is timestamp",
+        ),
+        (
+            lambda s: s.revise(TOTALS, by="meter", lateness="1h", trigger="soon"),
+            "trigger must be eager, lazy or a function of Waiting, got 'soon'",
+        ),
+        (
+            lambda s: s.revise(TOTALS, by="meter", lateness="1h", trigger=lambda w: w.n),
+            "trigger .* fails on columns",
+        ),
+        (
+            lambda s: s.revise(TOTALS, by="meter", lateness="1h", trigger=lambda w: "yes"),
+            "must give a condition, got 'yes'",
+        ),
+        (lambda s: _of(s, lambda rows: rows.select("nothing")), "fails on the stream's columns"),
+        (lambda s: _of(s, lambda rows: rows.count()), "must give a DataFrame, got int"),
+        (lambda s: _of(s, lambda rows: rows.drop("meter")), "must give meter; it gives"),
+        (lambda s: _of(s, lambda rows: rows.drop("_event")), "must give _event or window"),
+        (
+            lambda s: _of(s, lambda rows: rows.withColumn("_status", F.lit(1))),
+            "gives _status, which revise adds",
+        ),
+        (
+            lambda s: _of(s, lambda rows: rows.withColumn("meter", F.lit("a"))),
+            "changes the type of meter",
+        ),
+        (
+            lambda s: _of(s, lambda rows: rows.withColumn("_event", F.lit(1))),
+            "an _event that is no timestamp",
+        ),
+        (
+            lambda s: _of(s, lambda rows: rows.withColumn("m", F.create_map("n", "n"))),
+            "gives m, a map, which cannot be compared",
+        ),
+        (
+            lambda s: _of(s, readings.totals).revise(TOTALS, by="meter", lateness="1h"),
+            "a stream can be revised once",
+        ),
+        (
+            lambda s: lx.App(readings.totals, windows=[("1h", "2h")]),
+            "advance must be ≤ its size, got 2h > 1h",
+        ),
+    ],
+)
+def test_a_bad_revise_is_refused_when_it_is_built(
+    spark: SparkSession, work: Path, build: Callable[[Stream], object], says: str
+) -> None:
+    with pytest.raises(ConfigError, match=says):
+        build(readings.stream(spark, work))
+
+
+def _of(stream: Stream, fn: Any) -> Stream:
+    return stream.revise(lx.App(fn, windows=readings.TOTALS), by="meter", lateness="1h")
