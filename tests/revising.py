@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from laxity.sim.history import Rows as Columns
@@ -104,22 +105,41 @@ class Arriving:
         return rows_of(key, ts_us, value, self.numbers[start:end])
 
 
+Place = tuple[int, int, int]  # key, the how-manyth time, and how much later the row comes
+
+
+def sparse(n_keys: int, n_times: int, lateness_us: int) -> st.SearchStrategy[list[Place]]:
+    """A few rows anywhere, often on time or as late as can be."""
+    delays = st.sampled_from([0, lateness_us]) | st.integers(0, lateness_us)
+    one = st.tuples(st.integers(0, n_keys - 1), st.integers(0, n_times - 1), delays)
+    return st.lists(one, min_size=1, max_size=40, unique_by=lambda place: place[:2])
+
+
+def dense(n_keys: int, n_times: int, lateness_us: int) -> st.SearchStrategy[list[Place]]:
+    """Most rows there could be, a third of them late: results change again and again."""
+
+    def drawn(seed: int) -> list[Place]:
+        rng = np.random.default_rng(seed)
+        late = rng.integers(0, lateness_us + 1, (n_keys, n_times)) * (rng.random(n_times) < 1 / 3)
+        some = np.argwhere(rng.random(late.shape) < 0.8).tolist() or [[0, 0]]
+        return [(key, time, int(late[key, time])) for key, time in some]
+
+    return st.integers(0, 2**32 - 1).map(drawn)
+
+
 @st.composite
 def arrivals(draw: st.DrawFn) -> Arriving:
     """Rows of one to three keys; some never come, the others up to a bound late."""
     period_us = draw(st.sampled_from([1, 1, 2, 3]))
-    lateness_us = draw(st.sampled_from([0, 2, 7, 15, MAX_US]))
+    lateness_us = draw(st.sampled_from([0, 2, 7, 15, 15, MAX_US]))
     period = draw(st.sampled_from([period_us, period_us, None]))
     terms = Terms(lateness_us, period, period is None and draw(st.booleans()))
-    n_keys = draw(st.integers(1, 3))
-    at = st.tuples(st.integers(0, n_keys - 1), st.integers(0, MAX_US // period_us))
-    places = draw(st.lists(at, min_size=1, max_size=40, unique=True))
+    size = draw(st.integers(1, 3)), MAX_US // period_us, lateness_us
+    places = draw(sparse(*size) | dense(*size))
     rows = []
-    for nr, (key, place) in enumerate(places):
-        number = sum(k == key and p < place for k, p in places)
-        delays = st.sampled_from([0, lateness_us]) | st.integers(0, lateness_us)
-        come_us = place * period_us + draw(delays)
-        rows.append((come_us, number, Row(place * period_us, key, nr)))
+    for nr, (key, time, delay_us) in enumerate(places):
+        number = sum(k == key and t < time for k, t, _ in places)
+        rows.append((time * period_us + delay_us, number, Row(time * period_us, key, nr)))
     rows = rows[draw(st.integers(0, len(rows) // 4)) :]
     come = sorted(rows, key=lambda row: (row[0], -row[2].ts_us))  # as late as can be
     return Arriving([row for *_, row in come], [number for _, number, _ in come], terms)
@@ -134,6 +154,7 @@ def closing(app: App, arriving: Arriving) -> Arriving:
 
 @st.composite
 def cuts(draw: st.DrawFn, n_rows: int) -> list[tuple[int, int]]:
-    """Where batches begin and end, some of them empty."""
-    places = draw(st.lists(st.integers(0, n_rows), max_size=12))
+    """Where batches begin and end, some of them empty; or every row is a batch."""
+    some = st.lists(st.integers(0, n_rows), max_size=12)
+    places = draw(some | st.just(list(range(n_rows))))
     return list(pairwise([0, *sorted(places), n_rows]))

@@ -105,8 +105,9 @@ def test_crash_anywhere_goes_on_from_the_snapshot(
 
 
 def told(slices: Slices, *ts_us: int, key: int = 0) -> list[tuple[int, Any, str, int]]:
-    answers = slices.batch(rows_of([key] * len(ts_us), ts_us, ts_us)).answers
-    return [(a.ts_us, a.value, a.status, a.revision) for a in sorted(answers)]
+    """What is told about key 0 when rows of some key come."""
+    answers = sorted(slices.batch(rows_of([key] * len(ts_us), ts_us, ts_us)).answers)
+    return [(a.ts_us, a.value, a.status, a.revision) for a in answers if a.key == 0]
 
 
 def test_a_late_row_revises_what_it_changes_and_no_more() -> None:
@@ -167,6 +168,33 @@ def test_a_lazy_row_waits_for_its_keys_next_row_or_until_time_is_out() -> None:
     ]
     assert told(slices, 2) == []
     assert (1, ((0, "b"), (1, 2)), REVISED, 1) in told(slices, 8, key=1)
+
+
+def off_the_period() -> Slices:
+    """A row that comes where, a moment later, no hole is seen any more; and it waits."""
+    slices = Slices(PAIRS, Terms(12, period_us=10), patient_for_ever)
+    told(slices, 0, 10, 20, 29)
+    told(slices, 33, key=1)
+    return slices
+
+
+def patient_for_ever(waiting: Waiting) -> Any:
+    return waiting.n_late < 0
+
+
+def test_the_context_of_a_row_that_waits_is_kept() -> None:
+    slices = off_the_period()
+    told(slices, 30)
+    told(slices, 35)
+    assert (29, ((0, 29), (1, 30)), REVISED, 1) in told(slices, 42, key=1)
+
+
+def test_a_result_that_a_waiting_row_changes_is_not_final() -> None:
+    slices = off_the_period()
+    told(slices, 32)
+    told(slices, 33)
+    assert (32, ((1, 33),), TENTATIVE, 0) in told(slices, 35, key=1)
+    assert (32, ((0, 32), (1, 33)), REVISED, 1) in told(slices, 44, key=1)
 
 
 def test_complete_streams_are_kept_for_a_span_only() -> None:
