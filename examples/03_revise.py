@@ -14,7 +14,7 @@ from laxity.spark.metering import application
 spark = lx.session()
 work = mkdtemp(prefix="laxity-example-")
 trace = spark.readStream.format("laxity.trace").options(
-    generator="laxity.sim.workload:meters", seed=3, rows_per_batch=4_000
+    generator="laxity.sim.workload:meters", seed=3, rows_per_batch=6_000
 )
 for name, value in {"meters": 40, "days": 12, "broken": 8, "late_share": 0.05}.items():
     trace = trace.option(f"arg.{name}", value)
