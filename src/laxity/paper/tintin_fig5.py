@@ -77,11 +77,11 @@ def _arrivals(of: Town, seed: int, n_meters: int) -> dict[str, Row]:
 def _on_spark(blocks: Iterable[Block], of: Town, ways: Sequence[str]) -> dict[str, Row]:
     """By way how fast a town's readings are worked through."""
     import laxity as lx
-    from laxity.paper.town_on_spark import speed, write_days
+    from laxity.paper.town_on_spark import CONF, speed, write_days
 
     with tempfile.TemporaryDirectory(prefix="laxity-fig5-") as name:
         write_days(Path(name), blocks, of)
-        spark = lx.session("laxity paper")
+        spark = lx.session("laxity paper", conf=CONF)
         return {how: asdict(speed(spark, how, Path(name), of)) for how in ways}
 
 

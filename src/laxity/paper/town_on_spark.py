@@ -28,7 +28,10 @@ EAGER, LAZY = "eager", "lazy"
 WAIT, DISCARD, SORTED = "UnsortedWait", "UnsortedDiscard", "SortedNoWait"
 WARM = 3  # batches that do not count
 SCHEMA = "event timestamp, meter bigint, kwh double"
-ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+CONF = {  # a session of its own keeps what waits where it has room
+    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming"
+    ".state.RocksDBStateStoreProvider"
+}
 
 
 @dataclass(frozen=True)
@@ -106,22 +109,12 @@ def _revising(readings: DataFrame, how: str, work: Path, of: Town) -> list[tuple
 
 
 def _waiting(readings: DataFrame, work: Path, of: Town) -> list[tuple[int, float]]:
-    spark = readings.sparkSession
-    provider = "spark.sql.streaming.stateStore.providerClass"
-    before = spark.conf.get(provider, None)
-    spark.conf.set(provider, ROCKS)
-    try:
-        named = readings.withColumnRenamed("event", "_event")
-        found = invalid(named.withWatermark("_event", f"{of.max_late_days} days"))
-        writer = found.writeStream.outputMode("append").format("parquet")
-        writer = writer.option("path", str(work / "out"))
-        writer = writer.option("checkpointLocation", str(work / "checkpoint"))
-        query = writer.trigger(availableNow=True).start()
-        query.awaitTermination()
-        progress = [p for p in query.recentProgress if p.numInputRows]
-        return [(p.numInputRows, p.durationMs["triggerExecution"] / 1000) for p in progress]
-    finally:
-        if before is None:
-            spark.conf.unset(provider)
-        else:
-            spark.conf.set(provider, before)
+    named = readings.withColumnRenamed("event", "_event")
+    found = invalid(named.withWatermark("_event", f"{of.max_late_days} days"))
+    writer = found.writeStream.outputMode("append").format("parquet")
+    writer = writer.option("path", str(work / "out"))
+    writer = writer.option("checkpointLocation", str(work / "checkpoint"))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    progress = [p for p in query.recentProgress if p.numInputRows]
+    return [(p.numInputRows, p.durationMs["triggerExecution"] / 1000) for p in progress]
