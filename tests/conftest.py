@@ -19,6 +19,19 @@ settings.register_profile("laxity", deadline=None, derandomize=True)
 settings.load_profile("laxity")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of two processes one runs all that needs the session; the other kills drivers meanwhile."""
+    places = {"spark": 0, "crash": 1}
+
+    def group(item: pytest.Item) -> str:
+        needs = item.fixturenames if isinstance(item, pytest.Function) else ()
+        return "crash" if item.get_closest_marker("crash") else "spark" if "spark" in needs else ""
+
+    items.sort(key=lambda item: places.get(group(item), 2))
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group(item) or item.path.name))
+
+
 @pytest.fixture(scope="session")
 def java_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder Java starts in: where it looks for a path that is not absolute."""

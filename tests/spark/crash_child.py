@@ -21,6 +21,7 @@ import laxity as lx
 import stages
 import traces
 from laxity.spark import files, phases
+from laxity.spark.java import find_java
 from laxity.spark.session import SETTINGS
 
 JAVA = "spark.driver.extraJavaOptions"
@@ -45,6 +46,7 @@ def archive(folder: Path) -> str:
 
 def session(folder: Path) -> SparkSession:
     """A session somebody else made: Laxity's own looks for trace sources in a Python worker."""
+    os.environ["JAVA_HOME"] = str(find_java().home())
     conf: dict[str, Any] = SETTINGS | CONF | {JAVA: CONF[JAVA] + archive(folder)}
     return SparkSession.builder.master("local[2]").config(map=conf).getOrCreate()
 

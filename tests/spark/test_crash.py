@@ -10,12 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import crash_child
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 import traces
 from laxity.core.ledger import Ledger
@@ -24,7 +22,7 @@ from laxity.spark.checkpoint import commit_ids, read_last_commit
 from laxity.spark.files import LocalFiles
 from laxity.spark.reports import read_reports
 
-pytestmark = [pytest.mark.spark, pytest.mark.crash]
+pytestmark = pytest.mark.crash
 
 CHILD = Path(__file__).with_name("crash_child.py")
 N_FILES, ROWS_PER_FILE = 16, 60
@@ -107,24 +105,20 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def prepared(folder: Path, trace: Path, n_files: int = N_FILES) -> Path:
+def prepared(folder: Path, trace: Path) -> Path:
     (folder / "input").mkdir(parents=True)
-    for path in sorted(trace.iterdir())[:n_files]:
+    for path in trace.iterdir():
         shutil.copy2(path, folder / "input")
     return folder
 
 
 @pytest.fixture(scope="module")
-def runs(
-    spark: SparkSession, trace: Path, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, dict[str, Any]]:
+def runs(trace: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """What three runs leave: one undisturbed, two killed again and again."""
     root = tmp_path_factory.mktemp("runs")
     folders = {name: prepared(root / name, trace) for name in ("calm", *RANDOM_KILLS)}
+    to_the_end(folders["calm"])
     with ThreadPoolExecutor(2) as pool:
-        archived = pool.submit(to_the_end, prepared(root / "archive", trace, n_files=2))
-        crash_child.run(spark, folders["calm"])
-        archived.result()
         for chain in [pool.submit(killed, folders[name]) for name in RANDOM_KILLS]:
             chain.result()
     return {name: durable(folder) for name, folder in folders.items()}

@@ -55,7 +55,7 @@ def measure(setup: Setup, seed: int, told: Told = untold) -> list[Row]:
     for nr, n_meters in enumerate(setup.meters):
         share = nr / len(setup.meters)
         told(share, f"{n_meters:,} meters: when late readings count")
-        late = _arrivals(setup.town, seed, n_meters)
+        late = arrivals(setup.town, seed, n_meters)
         ways = WAYS if n_meters <= setup.compared else (LAZY,)
         told(share, f"{n_meters:,} meters on Spark")
         blocks = town(seed, n_meters, setup.on_spark)
@@ -65,7 +65,7 @@ def measure(setup: Setup, seed: int, told: Told = untold) -> list[Row]:
     return rows
 
 
-def _arrivals(of: Town, seed: int, n_meters: int) -> dict[str, Row]:
+def arrivals(of: Town, seed: int, n_meters: int) -> dict[str, Row]:
     """By way what follows from arrivals."""
     at = clock(town(seed, n_meters, of))
     rows = late_rows(n_meters, town(seed, n_meters, of), at, of)
