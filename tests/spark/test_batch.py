@@ -169,7 +169,10 @@ def test_latency_is_measured_from_the_arrival_and_judged_by_the_deadline(
     assert any("deadline 6.0, seen" in record.message for record in caplog.records)
     assert query.report().latency.max_s > query.report().latency.p50_s > 1e6
     new = lx.source("bus", rows, event_time="ts")
-    query = traces.run(lx.stream(new, deadline="10min"), work / "new", lx.memory())
+    query = traces.run(lx.stream(new, deadline="10min"), work / "new", sink := lx.memory())
+    log = (work / "new" / "checkpoint" / "spark" / "offsets" / "0").read_text().splitlines()
+    began = {int(row["_arrival"].timestamp() * 1000) for row in sink.batches[0].to_pylist()}
+    assert began == {json.loads(log[1])["batchTimestampMs"]}  # so a second try has the same
     assert query.report().kept
     assert 0 < query.report().latency.max_s < 600
     assert query.report().latency.of == "results"
