@@ -19,6 +19,7 @@ settings.register_profile("laxity", deadline=None, derandomize=True)
 settings.load_profile("laxity")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of two processes one runs all that needs the session; the other kills drivers meanwhile."""
     places = {"spark": 0, "crash": 1}
