@@ -22,15 +22,15 @@ settings.load_profile("laxity")
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of two processes one runs all that needs the session; the other kills drivers meanwhile."""
-    places = {"spark": 0, "crash": 1}
+    groups = ["spark", "crash"]
 
     def group(item: pytest.Item) -> str:
-        needs = item.fixturenames if isinstance(item, pytest.Function) else ()
-        return "crash" if item.get_closest_marker("crash") else "spark" if "spark" in needs else ""
+        marked = (name for name in groups if item.get_closest_marker(name))
+        return next(marked, item.path.name)
 
-    items.sort(key=lambda item: places.get(group(item), 2))
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(group(item) or item.path.name))
+        item.add_marker(pytest.mark.xdist_group(group(item)))
+    items.sort(key=lambda item: [*groups, group(item)].index(group(item)))
 
 
 @pytest.fixture(scope="session")
