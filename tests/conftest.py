@@ -4,10 +4,11 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,18 +20,35 @@ settings.register_profile("laxity", deadline=None, derandomize=True)
 settings.load_profile("laxity")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
+SESSION, CRASH = "session", "tests/spark/test_crash.py"
+USERS = (
+    "tests/spark/",
+    "tests/test_documents.py",
+    "tests/cli/test_cli.py",
+    "tests/paper/test_tintin_fig5.py",
+)
+
+
+def group_of(node: str) -> str:
+    """The tests that one process runs together: those of the session, else those of a file."""
+    path = node.partition("::")[0]
+    return SESSION if path.startswith(USERS) and path != CRASH else path
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first."""
+    first = [SESSION, CRASH]
+    items.sort(key=lambda item: [*first, group_of(item.nodeid)].index(group_of(item.nodeid)))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
     """Of two processes one runs all that needs the session; the other kills drivers meanwhile."""
-    groups = ["spark", "crash"]
 
-    def group(item: pytest.Item) -> str:
-        marked = (name for name in groups if item.get_closest_marker(name))
-        return next(marked, item.path.name)
+    class Grouped(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
 
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(group(item)))
-    items.sort(key=lambda item: [*groups, group(item)].index(group(item)))
+    return Grouped(config, log)
 
 
 @pytest.fixture(scope="session")
