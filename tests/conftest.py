@@ -4,11 +4,10 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
-from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,35 +19,10 @@ settings.register_profile("laxity", deadline=None, derandomize=True)
 settings.load_profile("laxity")
 
 
-SESSION, CRASH = "session", "tests/spark/test_crash.py"
-USERS = (
-    "tests/spark/",
-    "tests/test_documents.py",
-    "tests/cli/test_cli.py",
-    "tests/paper/test_tintin_fig5.py",
-)
-
-
-def group_of(node: str) -> str:
-    """The tests that one process runs together: those of the session, else those of a file."""
-    path = node.partition("::")[0]
-    return SESSION if path.startswith(USERS) and path != CRASH else path
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first."""
-    first = [SESSION, CRASH]
-    items.sort(key=lambda item: [*first, group_of(item.nodeid)].index(group_of(item.nodeid)))
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """Of two processes one runs all that needs the session; the other kills drivers meanwhile."""
-
-    class Grouped(LoadScopeScheduling):  # type: ignore[misc]
-        def _split_scope(self, nodeid: str) -> str:
-            return group_of(nodeid)
-
-    return Grouped(config, log)
+    """What takes longest comes first, so that two processes end together."""
+    marks = ("crash", "spark")
+    items.sort(key=lambda item: [*(item.get_closest_marker(m) is None for m in marks)])
 
 
 @pytest.fixture(scope="session")
