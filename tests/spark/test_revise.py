@@ -107,6 +107,20 @@ def test_any_batching_and_a_restart_give_what_the_simulator_and_a_plain_batch_gi
     assert stages[-1]["final_us"] == START_US + (61 - LATENESS - readings.SPAN) * HOUR_US
 
 
+def test_rows_behind_a_hole_are_kept_when_its_end_is_not_recent_any_more(
+    spark: SparkSession, work: Path
+) -> None:
+    """After the first batch hour 6, where the hole ends, has left; hours 7 to 9 are needed too."""
+    hours = [hour for hour in range(12) if hour not in (4, 5)]
+    batches = [[(0, h, h) for h in part] for part in (hours, range(12, 21), (4, 5, 21))]
+    for n, batch in enumerate(batches):
+        readings.write(work / "in", n, batch)
+    stream = readings.stream(spark, work / "in")
+    sink = lx.memory()
+    traces.run(stream.revise(TOTALS, by="meter", lateness="2d", period="1h"), work, sink)
+    assert newest(sink.rows()) == plain_totals([row for batch in batches for row in batch])
+
+
 HOURLY = [2, 300, 400, -650, 3, 200, 250, -420, 1]
 COUNTER = [1_000 + sum(HOURLY[:hour]) for hour in range(10)]
 

@@ -18,7 +18,7 @@ OPEN = "_holes"  # a key's open holes
 FRESH = "_fresh"  # whether none of a key's rows is from the batches before
 OLD = "_old"  # whether a row is
 
-_NEAR = "array<struct<lo: bigint, hi: bigint, first_us: bigint>>"
+_NEAR = "array<struct<lo: bigint, hi: bigint, first_us: bigint, last_us: bigint>>"
 _LAST = "struct<at: bigint, us: bigint>"
 
 
@@ -74,7 +74,8 @@ def open_holes(
     """The open holes of each key, from its rows in order; keys without any are left out.
 
     `near` are holes left behind, `lasts` the last row before these of keys that are fresh. What is
-    before the first row is a hole if one left behind reaches up to it, or if the key is fresh.
+    before the first row is a hole if one left behind reaches up to it, or if the key is fresh. One
+    that ends before it has rows behind it among these, that a row in it would need.
     """
     mark = f"IF({AT} IS NULL, NULL, struct({AT} AS at, {US} AS us))"
     keys = rows.groupBy(KEY).agg(
@@ -84,16 +85,16 @@ def open_holes(
     if near is None:
         keys = keys.withColumn("_near", F.expr(f"CAST(NULL AS {_NEAR})"))
     else:
-        around = near.groupBy(KEY).agg(F.expr("collect_list(struct(lo, hi, first_us))"))
+        around = near.groupBy(KEY).agg(F.expr("collect_list(struct(lo, hi, first_us, last_us))"))
         keys = keys.join(around.toDF(KEY, "_near"), KEY, "left")
     if lasts is None:
         keys = keys.withColumn("_last", F.expr(f"CAST(NULL AS {_LAST})"))
     else:
         keys = keys.join(lasts, KEY, "left")
-    marked = keys.selectExpr(KEY, f"{_marks(places.margin_us)} AS _marks")
+    marked = keys.selectExpr(KEY, f"{_marks(places.margin_us)} AS _marks", f"{_PASSED} AS _passed")
     gap = f"h.hi - h.lo > {places.step} AND h.last_us >= {moment.open_us}"
-    holes = marked.selectExpr(KEY, f"filter({_BETWEEN}, h -> {gap}) AS {OPEN}")
-    return holes.where(F.size(OPEN) > 0)
+    holes = f"filter(concat({_BETWEEN}, _passed), h -> {gap}) AS {OPEN}"
+    return marked.selectExpr(KEY, holes).where(F.size(OPEN) > 0)
 
 
 def _marks(margin_us: int) -> str:
@@ -123,6 +124,13 @@ _BETWEEN = """zip_with(
     slice(_marks, 2, size(_marks) - 1),
     (a, b) -> named_struct(
         'lo', a.at, 'hi', b.at, 'first_us', a.after_us, 'last_us', b.before_us, 'listed', a.listed
+    )
+)"""
+
+_PASSED = """transform(
+    filter(coalesce(_near, array()), h -> h.hi < get(_rows, 0).at),
+    h -> named_struct(
+        'lo', h.lo, 'hi', h.hi, 'first_us', h.first_us, 'last_us', h.last_us, 'listed', true
     )
 )"""
 
