@@ -88,15 +88,16 @@ def test_two_deadlines_are_one_too_many(spark: SparkSession, work: Path) -> None
 
 
 def test_calibrate_records_points_for_a_tuner_to_start_from(
-    spark: SparkSession, work: Path
+    spark: SparkSession, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("laxity.spark.merge.WARM_UP", 0)
     told: list[str] = []
 
     def build(slack: SlackRule) -> lx.Stream:
         return lx.merge(*live(spark), slack=slack)
 
     out = work / "history.json"
-    points = lx.calibrate(build, ["1s", "2s"], seconds=3, out=out, told=told.append)
+    points = lx.calibrate(build, ["1s", "2s"], seconds=6, out=out, told=told.append)
     assert told == ["slack 1s, run 1 of 2", "slack 2s, run 2 of 2"]
     assert {point.slack_us for point in points} == {1_000_000, 2_000_000}
     assert json.loads(out.read_text())["version"] == 1
