@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import laxity as lx
+from bench.batches import bare_ms, our_ms
 from bench.line import Line
 from bench.naive_merge import COLUMNS, naive_merge
 from laxity.core.release import Rows, release
@@ -102,19 +103,12 @@ def _windows(rows: DataFrame, time: str, area: str, value: str) -> DataFrame:
 def _native_windows(sources: dict[str, DataFrame], work: Path) -> list[int]:
     rows = sources["bus"].union(sources["scats"]).withWatermark("ts", "5 seconds")
     writer = _windows(rows, "ts", "area", "value").writeStream.outputMode("append")
-    return _run_bare(writer.format("parquet").option("path", f"{work}/out"), work)
+    return bare_ms(writer.format("parquet").option("path", f"{work}/out"), work)
 
 
 def _naive(sources: dict[str, DataFrame], work: Path) -> list[int]:
     writer = naive_merge(sources).writeStream.outputMode("append")
-    return _run_bare(writer.format("parquet").option("path", f"{work}/out"), work)
-
-
-def _run_bare(writer: object, work: Path) -> list[int]:
-    query = writer.option("checkpointLocation", f"{work}/checkpoint")  # type: ignore[attr-defined]
-    started = query.trigger(availableNow=True).start()
-    started.awaitTermination()
-    return [p.durationMs["triggerExecution"] for p in started.recentProgress if p.numInputRows]
+    return bare_ms(writer.format("parquet").option("path", f"{work}/out"), work)
 
 
 def _merged(sources: dict[str, DataFrame]) -> lx.Stream:
@@ -134,20 +128,8 @@ def _our_windows(sources: dict[str, DataFrame], work: Path) -> list[int]:
         )
         return _windows(flat, "_event", "a", "v")
 
-    return _run_ours(_merged(sources).apply(windows), work)
+    return our_ms(_merged(sources).apply(windows), work)
 
 
 def _ours(sources: dict[str, DataFrame], work: Path) -> list[int]:
-    return _run_ours(_merged(sources), work)
-
-
-def _run_ours(stream: lx.Stream, work: Path) -> list[int]:
-    query = stream.start(
-        "bench",
-        sink=lx.parquet(f"{work}/out"),
-        checkpoint=f"{work}/checkpoint",
-        trigger="available_now",
-    )
-    query.await_termination()
-    progress = query.spark.recentProgress
-    return [p.durationMs["triggerExecution"] for p in progress if p.numInputRows > 1]
+    return our_ms(_merged(sources), work)

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import laxity as lx
+from bench.batches import bare_ms, our_ms
 from bench.line import Line
 
 SCHEMA = "ts timestamp, id bigint, area int, value double, bus string"
@@ -65,22 +66,9 @@ def _bare(rows: DataFrame, work: Path) -> list[int]:
         F.xxhash64(*rows.columns).alias("_seq"),
         *rows.columns,
     )
-    query = same.writeStream.foreachBatch(write).trigger(availableNow=True)
-    started = query.option("checkpointLocation", f"{work}/checkpoint").start()
-    started.awaitTermination()
-    return [p.durationMs["triggerExecution"] for p in started.recentProgress if p.numInputRows][
-        WARM:
-    ]
+    return bare_ms(same.writeStream.foreachBatch(write), work)[WARM:]
 
 
 def _ours(rows: DataFrame, work: Path) -> list[int]:
     source = lx.source("bus", rows, event_time="ts")
-    query = lx.stream(source).start(
-        "bench",
-        sink=lx.parquet(f"{work}/out"),
-        checkpoint=f"{work}/checkpoint",
-        trigger="available_now",
-    )
-    query.await_termination()
-    progress = query.spark.recentProgress
-    return [p.durationMs["triggerExecution"] for p in progress if p.numInputRows > 1][WARM:]
+    return our_ms(lx.stream(source), work)[WARM:]

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import laxity as lx
+from bench.batches import bare_ms, our_ms
 from bench.line import Line
 from laxity.spark.metering import alerts, application
 
@@ -113,11 +114,7 @@ def _bare_keeping(spark: SparkSession, folder: Path, work: Path) -> list[int]:
 def _run_bare(
     spark: SparkSession, folder: Path, work: Path, each: Callable[[DataFrame, int], None]
 ) -> list[int]:
-    writer = _input(spark, folder).writeStream.foreachBatch(each)
-    writer = writer.option("checkpointLocation", f"{work}/checkpoint")
-    started = writer.trigger(availableNow=True).start()
-    started.awaitTermination()
-    return [p.durationMs["triggerExecution"] for p in started.recentProgress if p.numInputRows]
+    return bare_ms(_input(spark, folder).writeStream.foreachBatch(each), work)
 
 
 def _ours(spark: SparkSession, folder: Path, work: Path) -> list[int]:
@@ -131,12 +128,4 @@ def _keeping_all(spark: SparkSession, folder: Path, work: Path) -> list[int]:
 def _run_ours(spark: SparkSession, folder: Path, work: Path, period: str | None) -> list[int]:
     source = lx.source("meters", _input(spark, folder), event_time="ts")
     revised = lx.stream(source).revise(application(), by="meter", lateness="40d", period=period)
-    query = revised.start(
-        "bench",
-        sink=lx.parquet(f"{work}/out"),
-        checkpoint=f"{work}/checkpoint",
-        trigger="available_now",
-    )
-    query.await_termination()
-    progress = query.spark.recentProgress
-    return [p.durationMs["triggerExecution"] for p in progress if p.numInputRows > 1]
+    return our_ms(revised, work)

@@ -6,9 +6,9 @@ from pyspark.sql import SparkSession
 
 from laxity.paper import town_on_spark
 from laxity.paper.figure import draw
-from laxity.paper.reprocessing import EAGER, LAZY, WAIT
+from laxity.paper.reprocessing import DISCARD, EAGER, LAZY, SORTED, WAIT
 from laxity.paper.result import Result, Row, Value, versions
-from laxity.paper.tintin_fig5 import COMPARABLE, DISCARD, SORTED, WAYS, arrivals, claims
+from laxity.paper.tintin_fig5 import COMPARABLE, WAYS, arrivals, claims
 from laxity.sim.workload.columns import DAY_US, START_US
 from laxity.sim.workload.town import Town, town
 

@@ -1,10 +1,10 @@
 """How soon late readings count, and what is held for them: the part of `tintin_fig5` without Spark.
 
-It follows from arrivals alone, for a reviser on slices of history: logical
-latency (how far the newest event is past a late reading when that is reprocessed), responsiveness
-(how far it has moved since the reading came) and the rows held. `UnsortedWait` reprocesses every
-reading when the bound on lateness has passed, and holds, as the seed counts, what waits before each
-of the two aggregates: readings, and hourly consumption (24 hours · 40 days · 2 for every meter).
+It follows from arrivals alone, for a reviser on slices of history: logical latency (how far the
+newest event is past a late reading when that is reprocessed), responsiveness (how far it has moved
+since the reading came) and the rows held. `UnsortedWait` reprocesses every reading when the bound
+on lateness has passed, and holds, as the seed counts, what waits before each of the two aggregates:
+readings, and hourly consumption (24 hours · 40 days · 2 for every meter).
 
 Rows held are counted at the end of a day. In the first `max_late_days` readings before a meter's
 first may still come, so its first span is held, too; the seed leaves that out.
@@ -24,7 +24,8 @@ from laxity.sim.workload.columns import DAY_US, HOUR_US, START_US
 from laxity.sim.workload.metering import HOURS_OF_DAY, PUNCTUAL_US
 from laxity.sim.workload.town import NEVER_US, Block, Town
 
-EAGER, LAZY, WAIT = "eager", "lazy", "UnsortedWait"
+EAGER, LAZY = "eager", "lazy"
+WAIT, DISCARD, SORTED = "UnsortedWait", "UnsortedDiscard", "SortedNoWait"
 SPAN_US = meter_app().shape.span_us
 
 

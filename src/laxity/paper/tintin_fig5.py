@@ -13,14 +13,21 @@ from typing import TYPE_CHECKING
 
 from laxity.paper.figure import Told, untold
 from laxity.paper.late_readings import clock
-from laxity.paper.reprocessing import EAGER, LAZY, WAIT, late_rows, rows_held
+from laxity.paper.reprocessing import (
+    DISCARD,
+    EAGER,
+    LAZY,
+    SORTED,
+    WAIT,
+    late_rows,
+    rows_held,
+)
 from laxity.paper.result import Claim, Result, Row, Scale, column, where
 from laxity.sim.workload.town import Block, Town, town
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DISCARD, SORTED = "UnsortedDiscard", "SortedNoWait"
 WAYS = (LAZY, EAGER, DISCARD, SORTED, WAIT)
 COMPARABLE = 10_000  # meters; with fewer, a batch costs what any batch costs
 

@@ -20,12 +20,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import laxity as lx
+from laxity.paper.reprocessing import EAGER, LAZY, SORTED, WAIT
 from laxity.sim.workload.columns import DAY_US, START_US
 from laxity.sim.workload.town import Block, Town
 from laxity.spark.metering import application, invalid
 
-EAGER, LAZY = "eager", "lazy"
-WAIT, DISCARD, SORTED = "UnsortedWait", "UnsortedDiscard", "SortedNoWait"
 WARM = 3  # batches that do not count
 SCHEMA = "event timestamp, meter bigint, kwh double"
 CONF = {  # a session of its own keeps what waits where it has room
