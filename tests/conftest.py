@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 
 settings.register_profile("laxity", deadline=None, derandomize=True)
+settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("laxity")
 
 
@@ -32,12 +33,23 @@ def java_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(java_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+def java_classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archive of the classes that Java has loaded, once somebody has made it."""
+    return tmp_path_factory.mktemp("classes") / "classes.jsa"
+
+
+@pytest.fixture(scope="session")
+def spark(
+    java_folder: Path, java_classes: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator["SparkSession"]:
     import laxity as lx
     from laxity.spark.session import SETTINGS
 
     java = "spark.driver.extraJavaOptions"
     home = tmp_path_factory.mktemp("spark")
+    options = f"{SETTINGS[java]} {QUICK_JAVA}"
+    if java_classes.exists():
+        options += f" -XX:SharedArchiveFile={java_classes}"
     here = Path.cwd()
     os.chdir(java_folder)
     session = lx.session(
@@ -57,7 +69,7 @@ def spark(java_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
             "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution"
             ".streaming.checkpointing.FileSystemBasedCheckpointFileManager",
-            java: f"{SETTINGS[java]} {QUICK_JAVA}",
+            java: options,
         },
     )
     os.chdir(here)

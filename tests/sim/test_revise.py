@@ -36,7 +36,7 @@ def last_of(app: App, results: list[Row]) -> dict[Any, Any]:
     return {(r.key, r.ts_us, app.kind(r.value)): r.value for r in results}
 
 
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(apps(), arrivals(), st.sampled_from([eager, lazy, patient]), st.integers(0, 3))
 def test_lemma_9_the_last_result_is_that_of_sorted_rows(
     app: App, arriving: Arriving, trigger: Any, max_journeys: int

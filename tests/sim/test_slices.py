@@ -37,7 +37,7 @@ def known(told: list[Told]) -> dict[Any, Answer]:
     return {answer[:3]: answer for answer in answers}
 
 
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(runs())
 def test_same_as_oracle_in_any_batching(run: tuple[App, Arriving, list[Rows], Slices]) -> None:
     """Nothing is missing, nothing is wrong, nothing is there that should not be."""

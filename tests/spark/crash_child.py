@@ -3,8 +3,8 @@
     python crash_child.py FOLDER [POINT BATCH]
 
 POINT is `PHASE.enter` or `PHASE.exit`, `commit.draft` (the commit is written but not yet in
-place) or `clean.delete` (the first file of a clean-up is gone). Without POINT it runs to the end,
-and leaves Java's loaded classes in an archive beside FOLDER: later starts are twice as fast.
+place) or `clean.delete` (the first file of a clean-up is gone). Without POINT it runs to the end.
+Java's loaded classes go to an archive, named by CLASSES, or come from there: twice as fast.
 """
 
 import os
@@ -37,17 +37,12 @@ CONF = {
 }
 
 
-def archive(folder: Path) -> str:
-    """The Java option that makes or uses the archive of loaded classes."""
-    classes = folder.parent / "classes.jsa"
-    option = "SharedArchiveFile" if classes.exists() else "ArchiveClassesAtExit"
-    return f" -XX:{option}={classes}"
-
-
-def session(folder: Path) -> SparkSession:
+def session() -> SparkSession:
     """A session somebody else made: Laxity's own looks for trace sources in a Python worker."""
     os.environ["JAVA_HOME"] = str(find_java().home())
-    conf: dict[str, Any] = SETTINGS | CONF | {JAVA: CONF[JAVA] + archive(folder)}
+    classes = Path(os.environ["CLASSES"])
+    archive = "SharedArchiveFile" if classes.exists() else "ArchiveClassesAtExit"
+    conf: dict[str, Any] = SETTINGS | CONF | {JAVA: f"{CONF[JAVA]} -XX:{archive}={classes}"}
     return SparkSession.builder.master("local[2]").config(map=conf).getOrCreate()
 
 
@@ -112,7 +107,7 @@ def run(spark: SparkSession, folder: Path) -> None:
 def main(folder: Path, *kill: str) -> None:
     if kill:
         arm(*kill)
-    spark = session(folder)
+    spark = session()
     run(spark, folder)
     end(spark)
 

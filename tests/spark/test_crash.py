@@ -96,7 +96,7 @@ def rows_in(folder: Path) -> list[dict[str, Any]]:
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Input files, one a batch."""
     folder = tmp_path_factory.mktemp("input")
-    rows = pa.table(traces.dirty_rows(N_FILES * ROWS_PER_FILE))
+    rows = pa.table(traces.dirty_rows(N_FILES * ROWS_PER_FILE, every=200))
     for n in range(N_FILES):
         path = folder / f"{n:03}.parquet"
         pq.write_table(rows.slice(n * ROWS_PER_FILE, ROWS_PER_FILE), path)
@@ -112,14 +112,18 @@ def prepared(folder: Path, trace: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def runs(trace: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def runs(
+    trace: Path, java_classes: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, dict[str, Any]]:
     """What two runs leave: one undisturbed, one killed again and again."""
     root = tmp_path_factory.mktemp("runs")
     calm, killed = (prepared(root / name, trace) for name in ("calm", "killed"))
-    to_the_end(calm)
-    killed_at_points(killed)
-    killed_at_random(killed)
-    to_the_end(killed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLASSES", str(java_classes))
+        to_the_end(calm)
+        killed_at_points(killed)
+        killed_at_random(killed)
+        to_the_end(killed)
     return {folder.name: durable(folder) for folder in (calm, killed)}
 
 

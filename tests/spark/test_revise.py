@@ -1,108 +1,20 @@
 """Revise on Spark: an answer at once, exact once late rows are there, and only near them again."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import readings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from readings import HOUR_US, START_US, Reading, hour_of, newest, plain_totals
+from readings import hour_of, newest, plain_totals
 
 import laxity as lx
 import traces
-from laxity.core.triggers import TRIGGERS, Waiting
-from laxity.sim.history import Terms, rows_of
-from laxity.sim.slices import Slices
-from laxity.sim.windows import Aggregate, App
 
 pytestmark = pytest.mark.spark
 
 TOTALS = lx.App(readings.totals, windows=readings.TOTALS)
-LATENESS = 12
-
-
-def shuffled(seed: int) -> list[list[Reading]]:
-    """Readings of three meters, some lost, some late within the bound, cut into batches.
-
-    The last batch comes so late that nothing waits any longer.
-    """
-    rng = np.random.default_rng(seed)
-    rows = []
-    for meter in range(3):
-        for hour in range(int(rng.integers(0, 6)), 30 - int(rng.integers(0, 9))):
-            late = int(rng.integers(0, LATENESS + 1)) if rng.random() < 0.3 else 0
-            if rng.random() > 0.1:
-                rows.append((hour + late, meter, hour, int(rng.integers(0, 100))))
-    rows.sort()
-    parts = np.split(np.array(rows), np.sort(rng.integers(1, len(rows), 2)).tolist())
-    batches = [[(int(m), int(h), int(v)) for _, m, h, v in rng.permutation(p)] for p in parts]
-    return [*(batch for batch in batches if batch), [(0, 60, 1), (1, 61, 2)]]
-
-
-def two_late(waiting: Waiting) -> Any:
-    return waiting.n_late >= 2
-
-
-def simulated(batches: Sequence[Sequence[Reading]], terms: Terms, trigger: Any) -> list[Any]:
-    """What the simulator tells, batch by batch."""
-    app = App(
-        (
-            Aggregate(2 * HOUR_US, HOUR_US, lambda _, rows: sum(row.value for row in rows)),
-            Aggregate(
-                3 * HOUR_US,
-                HOUR_US,
-                lambda _, rows: (sum(row.value for row in rows), len(rows)),
-            ),
-        )
-    )
-    slices = Slices(app, terms, trigger)
-    told = []
-    for batch in batches:
-        meter, hour, kwh = zip(*batch, strict=True)
-        ts_us = [START_US + h * HOUR_US for h in hour]
-        answers = slices.batch(rows_of(meter, ts_us, kwh, hour)).answers
-        told += [(a.key, (a.ts_us - START_US) // HOUR_US, a.value, a.revision) for a in answers]
-    return told
-
-
-@pytest.mark.parametrize(
-    ("way", "terms", "trigger"),
-    [
-        ({"period": "1h"}, {"period_us": HOUR_US}, "eager"),
-        ({"sequence": "n"}, {"numbered": True}, "lazy"),
-        ({}, {}, two_late),
-    ],
-    ids=["period, eager", "sequence, lazy", "neither, own trigger"],
-)
-def test_any_batching_and_a_restart_give_what_the_simulator_and_a_plain_batch_give(
-    spark: SparkSession, work: Path, way: dict[str, Any], terms: dict[str, Any], trigger: Any
-) -> None:
-    batches = shuffled(seed=len(terms) * 7 + len(way))
-    sink = lx.memory()
-    for first, last in ((0, 2), (2, len(batches))):
-        for n in range(first, last):
-            readings.write(work / "in", n, batches[n])
-        stream = readings.stream(spark, work / "in")
-        stream = stream.revise(TOTALS, by="meter", lateness="12h", trigger=trigger, **way)
-        query = traces.run(stream, work, sink)
-    results = sink.rows()
-    everything = [row for batch in batches for row in batch]
-    assert newest(results) == plain_totals(everything)
-    ledger = query.report().ledger
-    assert ledger.rows_in == ledger.released == len(everything)
-    told = [
-        (r["meter"], hour_of(r["_event"]), r["kwh"] and (r["kwh"], r["n"]), r["_revision"])
-        for r in results
-    ]
-    rule = TRIGGERS.get(trigger, trigger)
-    expected = simulated(batches, Terms(LATENESS * HOUR_US, **terms), rule)
-    assert sorted(told, key=str) == sorted(expected, key=str)
-    stages = [report.stages["revise"] for report in query.reports()]
-    assert sum(one["due"] for one in stages) == sum(one["late"] for one in stages) > 0
-    assert stages[-1]["final_us"] == START_US + (61 - LATENESS - readings.SPAN) * HOUR_US
 
 
 def test_rows_behind_a_hole_are_kept_when_its_end_is_not_recent_any_more(

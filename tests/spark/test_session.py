@@ -1,11 +1,12 @@
 import re
+import zipfile
 
 import pytest
 from pyspark.sql import SparkSession
 
 import laxity as lx
 from laxity.spark import session as module
-from laxity.spark.session import default_memory
+from laxity.spark.session import SETTINGS, default_memory
 
 
 @pytest.mark.spark
@@ -39,3 +40,14 @@ def test_a_spark_that_does_not_start_points_to_the_doctor(monkeypatch: pytest.Mo
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", fail)
     with pytest.raises(lx.EngineError, match="Spark did not start: no luck; `laxity doctor`"):
         module.session()
+
+
+@pytest.mark.spark
+def test_hadoop_knows_nothing_of_yarn_and_mapreduce(spark: SparkSession) -> None:
+    """What our jar has in place of their defaults is empty."""
+    with zipfile.ZipFile(SETTINGS["spark.driver.extraClassPath"]) as jar:
+        texts = {name: jar.read(name) for name in jar.namelist()}
+    assert set(texts) == {"mapred-default.xml", "yarn-default.xml"}
+    assert all(text.split(b"\n")[1] == b"<configuration/>" for text in texts.values())
+    hadoop = spark._jsc.hadoopConfiguration()
+    assert hadoop.get("yarn.resourcemanager.address") is None

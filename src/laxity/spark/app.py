@@ -13,6 +13,8 @@ from laxity.errors import ConfigError
 
 OWN = ("_status", "_revision")  # what a revise adds to a result
 
+Evaluation = Callable[[DataFrame], DataFrame]  # from rows to results
+
 
 @dataclass(frozen=True)
 class App:
@@ -22,13 +24,15 @@ class App:
     result (the left edge of its last window) as `_event` or as Spark's `window`, and any others. It
     may read nothing but its rows. `windows`: size and advance of every aggregate, in their order.
     `periodicity`: the longest period of time it looks at (`"7d"` for the day of the week). `kind`:
-    the column that tells apart several results of one key and time.
+    the column that tells apart several results of one key and time. `own_query`: `fn` makes a
+    streaming query with state of its own, and is run as one.
     """
 
     fn: Callable[[DataFrame], DataFrame]
     windows: Sequence[tuple[Duration, Duration]]
     periodicity: Duration | None = None
     kind: str | None = None
+    own_query: bool = False
 
     def __post_init__(self) -> None:
         _ = self.shape

@@ -208,6 +208,7 @@ class BatchRunner:
                 memory=self._memory(stage),
                 tables=tables,
                 aside=aside,
+                files=self._checkpoint.files,
             )
             outcome = stage(rows, turn)
             rows = outcome.rows

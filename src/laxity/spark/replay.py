@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from laxity.core.moment import Moment
-from laxity.spark.app import App
+from laxity.spark.app import App, Evaluation
 from laxity.spark.lates import DUE, LATE, NEW, Lates, as_came
 from laxity.spark.latest import RETRACTED
 from laxity.spark.places import KEY, US, Places, small
@@ -23,9 +23,10 @@ REVISED, TENTATIVE, FINAL = "revised", "tentative", "final"
 
 @dataclass(frozen=True)
 class Replay:
-    """An app, and the rows that are due."""
+    """An app, how it is evaluated, and the rows that are due."""
 
     app: App
+    evaluate: Evaluation
     places: Places
     moment: Moment
     lates: Lates
@@ -56,7 +57,7 @@ class Replay:
 
     def _answers(self, rows: DataFrame, times: DataFrame, side: str) -> DataFrame:
         """The affected results among those answered before, their values as one."""
-        results = self.app.results(self.places.without(as_came(rows)), self.places.by)
+        results = self.evaluate(self.places.without(as_came(rows)))
         names = self.app.naming(self.places.by)
         us, span_us = "unix_micros(_event)", self.moment.span_us
         until = f"least(late, {self.moment.answered_us}L)"

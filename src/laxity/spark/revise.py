@@ -8,7 +8,8 @@ slices of the history (`replay.py`); which rows the history keeps is told in `hi
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import cache, partial, reduce
+from itertools import count
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -19,7 +20,7 @@ from laxity.core.ledger import Fates
 from laxity.core.moment import Moment, ReviseMemory
 from laxity.core.triggers import Trigger
 from laxity.durations import show_us
-from laxity.spark.app import App
+from laxity.spark.app import App, Evaluation
 from laxity.spark.changing import changing
 from laxity.spark.history import History, Holes
 from laxity.spark.holes import OLD, OPEN, meets
@@ -41,6 +42,7 @@ from laxity.spark.latest import RETRACTED, keyed
 from laxity.spark.places import KEY, US, Places, small
 from laxity.spark.replay import FINAL, REVISED, TENTATIVE, Replay, given_again
 from laxity.spark.stage import Outcome, Turn
+from laxity.spark.travel import Journeys
 
 WAITING, REVISIONS = "waiting", "revisions"
 NO_RESULTS = {"first": 0, "revised": 0, "retracted": 0}
@@ -74,8 +76,9 @@ class Revise:
                 f"rows {every}; kept are those of {show_us(span_us)} and those near missing ones"
             )
         trigger = getattr(self.trigger, "__name__", "own")
+        own = " as its own query" if self.app.own_query else ""
         return (
-            f"{self.app.name} by {', '.join(self.places.by)}, rows up to "
+            f"{self.app.name}{own} by {', '.join(self.places.by)}, rows up to "
             f"{show_us(self.lateness_us)} late, trigger {trigger}; {keeps}"
         )
 
@@ -108,9 +111,10 @@ class Revise:
         if lates is not None and lates.n_behind:
             behind = as_came(lates.due()).where(F.col(US) <= changing(moment.answered_us))
         holes = history.open_holes(present, behind)
-        results = self._answers(present, holes, moment)
+        evaluate = self._evaluation(turn)
+        results = self._answers(evaluate, present, holes, moment)
         if lates is not None and lates.n_due:
-            results = results.unionByName(self._changes(lates, history))
+            results = results.unionByName(self._changes(evaluate, lates, history))
         history.tables.expire(REVISIONS, moment.final_us + 1)
         added = history.keep(present, behind, holes)
         if self.places.step is not None:
@@ -188,9 +192,19 @@ class Revise:
             parts.append(due.withColumn(OLD, F.lit(False)))
         return history.at_hand(self.places.together(reduce(DataFrame.unionByName, parts)))
 
-    def _answers(self, present: DataFrame, holes: Holes | None, moment: Moment) -> DataFrame:
+    def _evaluation(self, turn: Turn) -> Evaluation:
+        """How the app is evaluated in this batch."""
+        by = self.places.by
+        if not self.app.own_query:
+            return partial(self.app.results, by=by)
+        journeys, number = Journeys(self.app, by, turn.files, turn.batch_id), count()
+        return lambda rows: journeys.results(rows, next(number))
+
+    def _answers(
+        self, evaluate: Evaluation, present: DataFrame, holes: Holes | None, moment: Moment
+    ) -> DataFrame:
         """The results between the edges, with status."""
-        results = self.app.results(self.places.without(present).drop(OLD), self.places.by)
+        results = evaluate(self.places.without(present).drop(OLD))
         us = F.unix_micros("_event")
         between = (us > changing(moment.answered_us, us)) & (us <= changing(moment.edge_us, us))
         results = results.where(between)
@@ -201,10 +215,10 @@ class Revise:
             status = F.when(meets(moment), TENTATIVE).otherwise(FINAL)
         return results.withColumns({"_status": status, "_revision": F.lit(0)}).drop(KEY, OPEN)
 
-    def _changes(self, lates: Lates, history: History) -> DataFrame:
+    def _changes(self, evaluate: Evaluation, lates: Lates, history: History) -> DataFrame:
         """What the rows that are due have changed in results answered before."""
         given = history.tables.read(REVISIONS)
-        replay = Replay(self.app, self.places, history.moment, lates)
+        replay = Replay(self.app, evaluate, self.places, history.moment, lates)
         changed = history.at_hand(replay.changes(given))
         again = given_again(changed, self.app.naming(self.places.by))
         us, newest_us = F.unix_micros("_event"), history.moment.answered_us
@@ -226,8 +240,8 @@ class Revise:
     def empty_results(self, rows: DataFrame) -> DataFrame:
         """No results, with their columns."""
         none = self.places.of(rows.where("false")).withColumn(OLD, F.lit(False))
-        moment = self._moment({}, None)
-        return keyed(self._answers(none, None, moment), self.app.naming(self.places.by))
+        plain, moment = partial(self.app.results, by=self.places.by), self._moment({}, None)
+        return keyed(self._answers(plain, none, None, moment), self.app.naming(self.places.by))
 
 
 def _lateness(moment: Moment) -> dict[str, Column]:

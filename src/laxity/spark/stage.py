@@ -17,6 +17,7 @@ from laxity.core.ledger import Fates
 from laxity.core.progress import SourceState
 from laxity.core.report import Decision, Report
 from laxity.spark.aside import Asides
+from laxity.spark.files import Files
 from laxity.spark.intake import Intake
 from laxity.spark.state import Tables
 
@@ -28,7 +29,7 @@ class Turn:
     `sources`: how far each has come, this batch included. `seen`: what the stage asked the intake
     to observe. `n_run`: how many batches this process has run, `last` the report of the one before
     this. `before`: what the stage before made of the batch. `aside` begins a job that runs beside
-    the others; what it gives waits for it.
+    the others; what it gives waits for it. `files`: the checkpoint's.
     """
 
     batch_id: int
@@ -42,6 +43,7 @@ class Turn:
     memory: dict[str, Any]
     tables: Tables
     aside: Asides
+    files: Files
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from laxity.spark.files import Files
 
 FAN = 4  # so many segments of one level become one of the next
 BUCKET = "_bucket"
+_MARK_DONE = "mapreduce.fileoutputcommitter.marksuccessfuljobs"  # a commit says what is done
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ def _drop_buckets(files: Files, folder: str, floor: int) -> None:
 
 
 def _save(write: _Write) -> None:
-    writer = write.rows.write.mode("overwrite")
+    writer = write.rows.write.mode("overwrite").option(_MARK_DONE, "false")
     (writer.partitionBy(BUCKET) if write.folders else writer).parquet(write.path)
 
 

@@ -1,0 +1,75 @@
+"""Revise on Spark is what the simulator says, for any app, rows, batches and crash."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+import readings
+import revise_cases
+from crashes import CrashError, crashing
+from hypothesis import HealthCheck, Phase, given, settings
+from pyspark.sql import SparkSession
+from revise_cases import Case, Told
+
+import laxity as lx
+import traces
+from laxity.durations import show_us
+from laxity.spark.sinks import MemorySink
+from laxity.spark.stream import Stream
+
+pytestmark = pytest.mark.spark
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def revised(spark: SparkSession, folder: Path, case: Case) -> Stream:
+    terms = case.terms
+    return readings.stream(spark, folder).revise(
+        revise_cases.on_spark(case.app),
+        by="meter",
+        lateness=show_us(terms.lateness_us),
+        period=show_us(terms.period_us) if terms.period_us else None,
+        sequence="n" if terms.numbered else None,
+        trigger=case.trigger,
+    )
+
+
+def answers(sink: MemorySink, n_batches: int) -> list[list[tuple[Told, str]]]:
+    """What was told in each batch, with status."""
+    told = []
+    for n in range(n_batches):
+        rows = sink.batches[n].to_pylist() if n in sink.batches else []
+        times = [(row["_event"] - EPOCH) // timedelta(microseconds=1) for row in rows]
+        names = [(row["meter"], us, row.get("kind")) for row, us in zip(rows, times, strict=True)]
+        told.append(
+            [
+                (Told(*name, row["value"], row["_revision"]), row["_status"])
+                for name, row in zip(names, rows, strict=True)
+            ]
+        )
+    return told
+
+
+@settings(
+    max_examples=settings().max_examples // 25,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(case=revise_cases.cases())
+def test_any_app_any_rows_any_batching_any_crash(spark: SparkSession, case: Case) -> None:
+    with TemporaryDirectory() as name:
+        work, sink = Path(name), lx.memory()
+        revise_cases.write(work / "in", case)
+        with crashing(*case.crash), pytest.raises(CrashError):
+            traces.run(revised(spark, work / "in", case), work, sink)
+        query = traces.run(revised(spark, work / "in", case), work, sink)
+        told, reports = answers(sink, len(case.batches)), query.reports()
+    assert [{one for one, _ in batch} for batch in told] == revise_cases.simulated(case)
+    for n, batch in enumerate(told):
+        assert len(batch) == len({one for one, _ in batch})
+        later = [one for some in told[n + 1 :] for one, _ in some]
+        assert all(one.us > reports[n].stages["revise"]["final_us"] for one in later)
+        final = {one[:3] for one, status in batch if status == "final"}
+        assert not final & {one[:3] for one in later}
+    assert reports[-1].ledger.released == sum(map(len, case.batches))
