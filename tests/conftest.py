@@ -20,8 +20,16 @@ settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("laxity")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest comes first, so that two processes end together."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="run the tests that take long, no others")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What takes long has a run of its own. The longest comes first: two processes end together."""
+    asked = bool(config.getoption("--long"))
+    others = [item for item in items if (item.get_closest_marker("long") is not None) != asked]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if item not in others]
     marks = ("crash", "spark")
     items.sort(key=lambda item: [*(item.get_closest_marker(m) is None for m in marks)])
 

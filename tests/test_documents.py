@@ -23,10 +23,15 @@ def blocks(page: Path) -> list[str]:
 
 CODE = {page.name: "\n".join(blocks(page)) for page in PAGES}
 CODE |= {program.name: program.read_text() for program in PROGRAMS}
+PROGRAMS_AND_PAGES = [
+    pytest.param(name, marks=[] if name == "README.md" else pytest.mark.long)
+    for name, code in CODE.items()
+    if code
+]
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", [name for name, code in CODE.items() if code])
+@pytest.mark.parametrize("name", PROGRAMS_AND_PAGES)
 def test_the_code_of_every_page_and_example_runs(
     spark: "SparkSession", java_folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -54,6 +54,15 @@ def test_lemma_9_the_last_result_is_that_of_sorted_rows(
     assert reviser.discarded == []
 
 
+def test_a_row_less_late_than_a_span_finds_its_whole_context() -> None:
+    """It waits until all of it is there, longer than any row may be late."""
+    app = App((Aggregate(5, 1, gathered),))
+    reviser = Reviser(app, Terms(lateness_us=2), eager, flush_of(app))
+    times_us = [12, 14, 16, 15, 19, 20, 40]
+    results = [r for us in times_us for r in reviser.take(Row(us, 0, us))]
+    assert last_of(app, results)[0, 12, None] == ((0, 12), (2, 14), (3, 15), (4, 16))
+
+
 @given(apps(), arrivals())
 def test_waiting_gives_what_sorting_gives(app: App, arriving: Arriving) -> None:
     arriving = closing(app, arriving)

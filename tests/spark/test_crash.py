@@ -1,7 +1,6 @@
 """Crash anywhere: the driver is killed, started again, and nothing is lost or doubled."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from laxity.spark.reports import read_reports
 pytestmark = pytest.mark.crash
 
 CHILD = Path(__file__).with_name("crash_child.py")
-N_FILES, ROWS_PER_FILE = 22, 60
+ROWS_PER_FILE = 60
 POINTS = [
     "intake.enter",
     "output.enter",
@@ -92,41 +91,6 @@ def rows_in(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Input files, one a batch."""
-    folder = tmp_path_factory.mktemp("input")
-    rows = pa.table(traces.dirty_rows(N_FILES * ROWS_PER_FILE, every=200))
-    for n in range(N_FILES):
-        path = folder / f"{n:03}.parquet"
-        pq.write_table(rows.slice(n * ROWS_PER_FILE, ROWS_PER_FILE), path)
-        os.utime(path, (1_700_000_000 + n, 1_700_000_000 + n))
-    return folder
-
-
-def prepared(folder: Path, trace: Path) -> Path:
-    (folder / "input").mkdir(parents=True)
-    for path in trace.iterdir():
-        shutil.copy2(path, folder / "input")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def runs(
-    trace: Path, java_classes: Path, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, dict[str, Any]]:
-    """What two runs leave: one undisturbed, one killed again and again."""
-    root = tmp_path_factory.mktemp("runs")
-    calm, killed = (prepared(root / name, trace) for name in ("calm", "killed"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CLASSES", str(java_classes))
-        to_the_end(calm)
-        killed_at_points(killed)
-        killed_at_random(killed)
-        to_the_end(killed)
-    return {folder.name: durable(folder) for folder in (calm, killed)}
-
-
 def to_the_end(folder: Path) -> None:
     child = start(folder)
     told = ended(child)
@@ -164,19 +128,55 @@ def killed_at_random(folder: Path) -> None:
     assert n_commits >= RANDOM_KILLS // 2, "too few kills fell between commits"
 
 
-def test_the_undisturbed_run_is_what_the_input_says(runs: dict[str, dict[str, Any]]) -> None:
-    calm = runs["calm"]
+Runs = tuple[dict[str, Any], dict[str, Any], int]  # what is left: calm, killed; and how many rows
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param((killed_at_points, 10), id="points"),
+        pytest.param((killed_at_random, 18), id="random", marks=pytest.mark.long),
+    ],
+)
+def runs(
+    request: pytest.FixtureRequest, java_classes: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Runs:
+    """An undisturbed run, and one that is killed again and again."""
+    kill, n_files = request.param
+    root = tmp_path_factory.mktemp("runs")
+    calm, killed = root / "calm", root / "killed"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLASSES", str(java_classes))
+        for folder in (calm, killed):
+            write_input(folder / "input", n_files)
+        to_the_end(calm)
+        kill(killed)
+        to_the_end(killed)
+    return durable(calm), durable(killed), n_files * ROWS_PER_FILE
+
+
+def write_input(folder: Path, n_files: int) -> None:
+    """Input files, one a batch."""
+    folder.mkdir(parents=True)
+    rows = pa.table(traces.dirty_rows(n_files * ROWS_PER_FILE, every=100))
+    for n in range(n_files):
+        path = folder / f"{n:03}.parquet"
+        pq.write_table(rows.slice(n * ROWS_PER_FILE, ROWS_PER_FILE), path)
+        os.utime(path, (1_700_000_000 + n, 1_700_000_000 + n))
+
+
+def test_the_undisturbed_run_is_what_the_input_says(runs: Runs) -> None:
+    calm, _, n_rows = runs
     ledger: Ledger = calm["ledger"]
-    assert ledger.rows_in == N_FILES * ROWS_PER_FILE
+    assert ledger.rows_in == n_rows
     assert ledger.released == len(calm["output"]) == len({row["id"] for row in calm["output"]})
     assert ledger.dead == len(calm["dead"]) > 0
     assert ledger.late_rejected == len(calm["late"]) > 0
     assert ledger.held > 0
-    assert calm["reports"] == {"each once": True, "rows": N_FILES * ROWS_PER_FILE}
+    assert calm["reports"] == {"each once": True, "rows": n_rows}
 
 
 @pytest.mark.parametrize("what", ["output", "ledger", "memories", "dead", "late", "reports"])
-def test_crash_anywhere_nothing_lost_nothing_twice(
-    runs: dict[str, dict[str, Any]], what: str
-) -> None:
-    assert runs["killed"][what] == runs["calm"][what]
+def test_crash_anywhere_nothing_lost_nothing_twice(runs: Runs, what: str) -> None:
+    calm, killed, _ = runs
+    assert killed[what] == calm[what]

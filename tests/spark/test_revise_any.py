@@ -52,7 +52,7 @@ def answers(sink: MemorySink, n_batches: int) -> list[list[tuple[Told, str]]]:
 
 
 @settings(
-    max_examples=settings().max_examples // 25,
+    max_examples=settings().max_examples // 33,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -167,7 +167,7 @@ class History:
             self.holes = self.holes.open(span_us, self.oldest_us)
             contexts = self.holes.contexts(span_us, self.oldest_us)
             needed = contexts.hold(self.rows.key, self.rows.ts_us)
-            needed |= self._awaited().hold(self.rows.key, self.rows.ts_us)
+        needed |= self._awaited().hold(self.rows.key, self.rows.ts_us)
         self.rows = self.rows.take(needed | (self.rows.ts_us > self.shape.edge_us(self.newest_us)))
 
     def _awaited(self) -> Intervals:

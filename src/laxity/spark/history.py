@@ -63,11 +63,12 @@ class History:
 
     def recent(self) -> DataFrame | None:
         """The rows of the last span, as of the last batch."""
-        return self._rows(RECENT)
+        rows = self.tables.read(RECENT)
+        return None if rows is None else rows.drop(BUCKET)
 
     def of_keys(self, keys: DataFrame) -> DataFrame | None:
-        """All rows that are kept of these keys."""
-        found = [rows for rows in (self.recent(), self._rows(CONTEXTS)) if rows is not None]
+        """All rows that are kept of these keys, with their places."""
+        found = [rows for rows in (self._rows(RECENT), self._rows(CONTEXTS)) if rows is not None]
         return _union(found).join(keys, KEY, "left_semi") if found else None
 
     def holes(self) -> DataFrame | None:

@@ -183,14 +183,14 @@ class Revise:
     def _present(self, rows: DataFrame, history: History, lates: Lates | None) -> DataFrame:
         """All rows since the last span before this batch, late ones that are due included."""
         moment = history.moment
-        on_time = self.places.of(rows).where(_lateness(moment)["on_time"])
-        parts = [on_time.withColumn(OLD, F.lit(False))]
+        parts = [rows.where(_lateness(moment)["on_time"]).withColumn(OLD, F.lit(False))]
         if (recent := history.recent()) is not None:
             parts.append(recent.withColumn(OLD, F.lit(True)))
         if lates is not None and lates.n_due > lates.n_behind:
             due = as_came(lates.due()).where(F.col(US) > changing(moment.answered_us))
-            parts.append(due.withColumn(OLD, F.lit(False)))
-        return history.at_hand(self.places.together(reduce(DataFrame.unionByName, parts)))
+            parts.append(self.places.without(due).withColumn(OLD, F.lit(False)))
+        together = self.places.together(reduce(DataFrame.unionByName, parts))
+        return self.places.of(history.at_hand(together))
 
     def _evaluation(self, turn: Turn) -> Evaluation:
         """How the app is evaluated in this batch."""
