@@ -41,8 +41,7 @@ def test_kept_rows_are_counted_until_they_expire(batches: list[tuple[int, int]])
         newest_us += further_us
         moment = memory.moment(shape, lateness_us, newest_us)
         floor_us, width_us = moment.shelf(RECENT)
-        counts = [0] * (N_BUCKETS + 1)
-        counts[(newest_us - floor_us) // width_us] = n_rows
+        counts = {(newest_us - floor_us) // width_us: n_rows}
         stock = moment.stocked(memory.stock, {RECENT: counts})
         memory = ReviseMemory(newest_us=newest_us, stock=stock)
         added.append((newest_us, n_rows))

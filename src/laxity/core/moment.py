@@ -7,7 +7,7 @@ not recent any more, rows before `open_us` will be too late in every batch to co
 or before `final_us` never change again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
@@ -74,7 +74,7 @@ class Moment:
         newest_us, floor_us = ends_us[table]
         return floor_us, (newest_us - floor_us) // N_BUCKETS + 1
 
-    def stocked(self, before: Stock, added: Mapping[str, Sequence[int]]) -> Stock:
+    def stocked(self, before: Stock, added: Mapping[str, Mapping[int, int]]) -> Stock:
         """How many rows each table has once some were added, by when they expire.
 
         `added` are counts by bucket, counted from where rows expire. What is told is too much by
@@ -85,7 +85,7 @@ class Moment:
             floor_us, width_us = self.shelf(table)
             counts = before.get(table, {})
             alive = {b: n for b, n in counts.items() if (b + 1) * width_us > floor_us}
-            for nr, n_rows in enumerate(added.get(table, ())):
+            for nr, n_rows in added.get(table, {}).items():
                 bucket = floor_us // width_us + nr + 1
                 if n_rows:
                     alive[bucket] = alive.get(bucket, 0) + n_rows

@@ -14,3 +14,12 @@ def changing(value: int, beside: Column | None = None) -> Column:
     number = F.lit(value).cast("bigint")
     whole = F.unix_micros("_event") if beside is None else beside
     return F.get(F.array(number, number), whole.bitwiseAND(1).cast("int"))
+
+
+def changing_in(value: int, beside: str) -> str:
+    """The same as SQL, for what cannot be said in columns.
+
+    >>> changing_in(7, "h.lo")
+    'get(array(7L, 7L), CAST(h.lo & 1 AS INT))'
+    """
+    return f"get(array({value}L, {value}L), CAST({beside} & 1 AS INT))"

@@ -13,9 +13,9 @@ not counted, every row older than recent is a context until the bound on latenes
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from laxity.core.moment import CONTEXTS, N_BUCKETS, RECENT, Moment
@@ -37,6 +37,8 @@ from laxity.spark.places import AT, KEY, US, Places, of_keys
 from laxity.spark.state import BUCKET, Tables
 
 HOLES = "holes"
+
+Added = Callable[[], dict[int, int]]  # rows added to a table, by bucket; asked after the write
 
 
 @dataclass(frozen=True)
@@ -110,20 +112,33 @@ class History:
         rows = _union([one.select(KEY, AT, US) for one in older]).join(fresh, KEY, "left_semi")
         return rows.groupBy(KEY).agg(F.expr(f"max(struct({AT} AS at, {US} AS us))").alias("_last"))
 
-    def keep(
-        self, rows: DataFrame, behind: DataFrame | None, holes: Holes | None
-    ) -> Callable[[], dict[str, list[int]]]:
-        """Plan what to keep of all these rows; ask after the write how many, by bucket."""
-        moment, us = self.moment, F.col(US)
-        new = rows.where(~F.col(OLD) & (us > changing(moment.edge_us)))
-        added = {RECENT: self._append(RECENT, new, moment.newest_us)}
+    def keep_recent(self, rows: DataFrame) -> Added:
+        """Begin to keep what is recent of all rows since the last span before this batch."""
+        moment = self.moment
+        new = rows.where(~F.col(OLD) & (F.col(US) > changing(moment.edge_us))).drop(OLD)
+        self._append(RECENT, new, moment.newest_us)
+        self.tables.begin(RECENT, self.aside)
         self.tables.expire(RECENT, moment.edge_us + 1)
-        leaving = self._in_context(rows.where(us <= changing(moment.edge_us)), holes)
+        buckets = new.groupBy(self._bucket(RECENT).alias("nr")).agg(F.count(F.lit(1)).alias("n"))
+        counted = self.aside.begin(buckets.collect)
+        return lambda: {int(row["nr"]): int(row["n"]) for row in counted()}
+
+    def keep_contexts(
+        self, rows: DataFrame, behind: DataFrame | None, holes: Holes | None
+    ) -> Added:
+        """Plan to keep, of the rows that are not recent any more, what a late row may need."""
+        moment = self.moment
+        leaving = self._in_context(rows.where(F.col(US) <= changing(moment.edge_us)), holes)
         going = [one.drop(OLD) for one in (leaving, behind) if one is not None]
+        added: Added = dict
         if going:
-            added[CONTEXTS] = self._append(CONTEXTS, _union(going), moment.edge_us)
+            nr = self._bucket(CONTEXTS)
+            counts = [F.count_if(nr == n).alias(f"n_{n}") for n in range(N_BUCKETS + 1)]
+            counted, seen = riding(_union(going), counts)
+            self._append(CONTEXTS, counted, moment.edge_us)
+            added = partial(_by_bucket, seen)
         self.tables.expire(CONTEXTS, moment.final_us + 1)
-        return lambda: {table: count() for table, count in added.items()}
+        return added
 
     def _in_context(self, leaving: DataFrame, holes: Holes | None) -> DataFrame | None:
         """Of the rows that are not recent any more those that a late row may need."""
@@ -136,15 +151,14 @@ class History:
         mine = of_keys(leaving, holes.keys, holes.n_keys)
         return mine.where(in_context(self.moment)).drop(OPEN)
 
-    def _append(self, table: str, rows: DataFrame, newest_us: int) -> Callable[[], list[int]]:
-        """Plan to add rows to a table; ask after the write how many, by when they expire."""
-        floor_us, width_us = self.moment.shelf(table)
-        nr = F.floor((F.col(US) - changing(floor_us)) / width_us)
-        counts = [F.count_if(nr == n).alias(f"n_{n}") for n in range(N_BUCKETS + 1)]
-        counted, seen = riding(rows.drop(OLD), counts)
+    def _append(self, table: str, rows: DataFrame, newest_us: int) -> None:
         bucket = F.unix_micros("_event")
-        self.tables.append(table, self.places.without(counted), bucket=bucket, newest=newest_us)
-        return lambda: [int(seen.get[f"n_{n}"]) for n in range(N_BUCKETS + 1)]
+        self.tables.append(table, self.places.without(rows), bucket=bucket, newest=newest_us)
+
+    def _bucket(self, table: str) -> Column:
+        """The number of the bucket in which a row of the table expires."""
+        floor_us, width_us = self.moment.shelf(table)
+        return F.floor((F.col(US) - changing(floor_us)) / width_us)
 
     def note(self, holes: Holes | None, others: DataFrame | None) -> None:
         """Note the holes that can no longer be found from recent rows, and some others."""
@@ -170,6 +184,10 @@ def _counts(places: Places, moment: Moment) -> list[Column]:
         F.sum(n_between()).alias("n_holes"),
         F.sum(F.size(left_behind(places, moment))).alias("n_left"),
     ]
+
+
+def _by_bucket(seen: Observation) -> dict[int, int]:
+    return {n: int(seen.get[f"n_{n}"]) for n in range(N_BUCKETS + 1)}
 
 
 def _union(parts: list[DataFrame]) -> DataFrame:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from laxity.core.holes import BEGINNING, END
 from laxity.core.moment import Moment
-from laxity.spark.changing import changing
+from laxity.spark.changing import changing, changing_in
 from laxity.spark.places import AT, KEY, US, Places
 
 OPEN = "_holes"  # a key's open holes
@@ -92,7 +92,8 @@ def open_holes(
     else:
         keys = keys.join(lasts, KEY, "left")
     marked = keys.selectExpr(KEY, f"{_marks(places.margin_us)} AS _marks", f"{_PASSED} AS _passed")
-    gap = f"h.hi - h.lo > {places.step} AND h.last_us >= {moment.open_us}"
+    is_open = f"h.last_us >= {changing_in(moment.open_us, 'h.last_us')}"
+    gap = f"h.hi - h.lo > {places.step} AND {is_open}"
     holes = f"filter(concat({_BETWEEN}, _passed), h -> {gap}) AS {OPEN}"
     return marked.selectExpr(KEY, holes).where(F.size(OPEN) > 0)
 
@@ -140,7 +141,7 @@ def left_behind(places: Places, moment: Moment) -> Column:
 
     The one behind a key's last row is not among them: it ends with the key's next row.
     """
-    behind = f"h.first_us - {places.margin_us} <= {moment.edge_us}"
+    behind = f"h.first_us - {places.margin_us} <= {changing_in(moment.edge_us, 'h.first_us')}"
     return F.expr(f"filter({OPEN}, h -> NOT h.listed AND {behind} AND h.hi <> {END}L)")
 
 
@@ -151,7 +152,8 @@ def n_between() -> Column:
 
 def in_context(moment: Moment) -> Column:
     """Whether a row is within a span of one of its key's open holes."""
-    after = f"{US} > greatest(h.first_us, {moment.open_us}L) - {moment.span_us}"
+    open_us = changing_in(moment.open_us, "h.first_us")
+    after = f"{US} > greatest(h.first_us, {open_us}) - {moment.span_us}"
     return F.expr(f"exists({OPEN}, h -> {after} AND {US} < h.last_us + {moment.span_us})")
 
 

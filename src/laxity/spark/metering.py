@@ -13,16 +13,25 @@ from laxity.spark.app import App
 FUSE_KWH = 100.0
 WINDOWS = [("2h", "1h"), ("24h", "1h")]
 
+LARGE_BEFORE_NEGATIVE = """filter(hours, h -> h.kwh > 0 AND h.at <
+    array_max(transform(filter(hours, n -> n.kwh < 0), n -> n.at)))"""
+ALERTS = """concat(
+    transform(filter(hours, h -> h.at = day.start),
+        h -> struct(IF(h.kwh < 0, 'negative', 'excess') AS kind, h.kwh AS value)),
+    IF(size(large) > 0, array(struct('pattern' AS kind, CAST(size(large) AS DOUBLE) AS value)),
+        array()))"""
+
 
 def alerts(rows: DataFrame) -> DataFrame:
     """Hours in `excess` of the fuses or `negative`, and meters that show the `pattern`.
 
-    `value` is the consumption of the hour, or how many large values the pattern has.
+    `value` is the consumption of the hour, or how many large values the pattern has. Every invalid
+    hour begins one of the days, so all are told from days, and the hours worked out once.
     """
-    hours = invalid(rows)
-    kind = F.when(F.col("kwh") < 0, "negative").otherwise("excess")
-    single = hours.select("meter", "_event", kind.alias("kind"), F.col("kwh").alias("value"))
-    return single.unionByName(patterns(hours))
+    hours = invalid(rows).groupBy("meter", F.window("_event", "24 hours", "1 hour").alias("day"))
+    days = hours.agg(F.expr("collect_list(struct(_event AS at, kwh))").alias("hours"))
+    days = days.withColumn("large", F.expr(LARGE_BEFORE_NEGATIVE))
+    return days.selectExpr("meter", "day.start AS _event", f"inline({ALERTS})")
 
 
 def invalid(rows: DataFrame) -> DataFrame:
@@ -34,19 +43,6 @@ def invalid(rows: DataFrame) -> DataFrame:
     wrong = (F.col("kwh") < 0) | (F.col("kwh") > FUSE_KWH)
     whole = hours.where((F.col("n") > 1) & wrong)
     return whole.select("meter", F.col("hours")["start"].alias("_event"), "kwh")
-
-
-def patterns(hours: DataFrame) -> DataFrame:
-    """Days in which large consumption is followed by negative."""
-    large = F.when(F.col("kwh") > 0, F.col("_event"))
-    negative = F.when(F.col("kwh") < 0, F.col("_event"))
-    days = hours.groupBy("meter", F.window("_event", "24 hours", "1 hour").alias("day")).agg(
-        F.collect_list(large).alias("large"), F.max(negative).alias("last")
-    )
-    n_large = F.size(F.filter("large", lambda at: at < F.col("last"))).cast("double")
-    found = days.withColumn("value", n_large).where("value > 0")
-    day, kind = F.col("day")["start"].alias("_event"), F.lit("pattern").alias("kind")
-    return found.select("meter", day, kind, "value")
 
 
 def application() -> App:

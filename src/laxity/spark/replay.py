@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from laxity.core.moment import Moment
 from laxity.spark.app import App, Evaluation
+from laxity.spark.changing import changing_in
 from laxity.spark.lates import DUE, LATE, NEW, Lates, as_came
 from laxity.spark.latest import RETRACTED
 from laxity.spark.places import KEY, US, Places, small
@@ -52,16 +53,19 @@ class Replay:
     def _needed(self) -> Column:
         """Whether a row belongs to a slice: overlapping slices of a key are one."""
         span_us = self.moment.span_us
-        until = f"least(late, {self.moment.answered_us}L) + {span_us}"
+        until = f"{self._until()} + {span_us}"
         return F.expr(f"exists({LATE}, late -> {US} > late - {span_us} AND {US} < {until})")
+
+    def _until(self) -> str:
+        """The last result that a late row changes and that was answered before."""
+        return f"least(late, {changing_in(self.moment.answered_us, 'late')})"
 
     def _answers(self, rows: DataFrame, times: DataFrame, side: str) -> DataFrame:
         """The affected results among those answered before, their values as one."""
         results = self.evaluate(self.places.without(as_came(rows)))
         names = self.app.naming(self.places.by)
         us, span_us = "unix_micros(_event)", self.moment.span_us
-        until = f"least(late, {self.moment.answered_us}L)"
-        touched = f"exists({LATE}, late -> {us} > late - {span_us} AND {us} <= {until})"
+        touched = f"exists({LATE}, late -> {us} > late - {span_us} AND {us} <= {self._until()})"
         there = results.withColumn(KEY, self.places.key).join(times, KEY).where(touched)
         values = [name for name in results.columns if name not in names]
         return there.select(*names, F.struct(F.lit(1).alias("_"), *values).alias(side))

@@ -6,7 +6,7 @@ the edge before and the edge after. Late rows that are due add the results they 
 slices of the history (`replay.py`); which rows the history keeps is told in `history.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial, reduce
 from itertools import count
@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from laxity.core.holes import BEGINNING
 from laxity.core.ledger import Fates
-from laxity.core.moment import Moment, ReviseMemory
+from laxity.core.moment import CONTEXTS, RECENT, Moment, ReviseMemory
 from laxity.core.triggers import Trigger
 from laxity.durations import show_us
 from laxity.spark.app import App, Evaluation
@@ -110,13 +110,17 @@ class Revise:
         behind = None
         if lates is not None and lates.n_behind:
             behind = as_came(lates.due()).where(F.col(US) <= changing(moment.answered_us))
-        holes = history.open_holes(present, behind)
+        added = {RECENT: history.keep_recent(present)}
         evaluate = self._evaluation(turn)
-        results = self._answers(evaluate, present, holes, moment)
+        changes = None
         if lates is not None and lates.n_due:
-            results = results.unionByName(self._changes(evaluate, lates, history))
+            changes = self._begun(partial(self._changes, evaluate, lates, history), turn)
+        holes = history.open_holes(present, behind)
+        results = self._answers(evaluate, present, holes, moment)
+        if changes is not None:
+            results = results.unionByName(self._given(changes(), history))
         history.tables.expire(REVISIONS, moment.final_us + 1)
-        added = history.keep(present, behind, holes)
+        added[CONTEXTS] = history.keep_contexts(present, behind, holes)
         if self.places.step is not None:
             late_holes = None
             if behind is not None and lates is not None:
@@ -128,7 +132,7 @@ class Revise:
             lambda: ReviseMemory(
                 newest_us=moment.newest_us,
                 n_waiting=fates.held,
-                stock=moment.stocked(before.stock, added()),
+                stock=moment.stocked(before.stock, {table: n() for table, n in added.items()}),
             )
         )
         empty = moment.edge_us == moment.answered_us and not (lates and lates.n_due)
@@ -185,12 +189,11 @@ class Revise:
         moment = history.moment
         parts = [rows.where(_lateness(moment)["on_time"]).withColumn(OLD, F.lit(False))]
         if (recent := history.recent()) is not None:
-            parts.append(recent.withColumn(OLD, F.lit(True)))
+            parts.append(history.at_hand(recent).withColumn(OLD, F.lit(True)))
         if lates is not None and lates.n_due > lates.n_behind:
             due = as_came(lates.due()).where(F.col(US) > changing(moment.answered_us))
             parts.append(self.places.without(due).withColumn(OLD, F.lit(False)))
-        together = self.places.together(reduce(DataFrame.unionByName, parts))
-        return self.places.of(history.at_hand(together))
+        return self.places.of(reduce(DataFrame.unionByName, parts))
 
     def _evaluation(self, turn: Turn) -> Evaluation:
         """How the app is evaluated in this batch."""
@@ -219,7 +222,14 @@ class Revise:
         """What the rows that are due have changed in results answered before."""
         given = history.tables.read(REVISIONS)
         replay = Replay(self.app, evaluate, self.places, history.moment, lates)
-        changed = history.at_hand(replay.changes(given))
+        return history.at_hand(replay.changes(given))
+
+    def _begun(self, changes: Callable[[], DataFrame], turn: Turn) -> Callable[[], DataFrame]:
+        """The changes, worked out beside all else unless the app is one query that takes turns."""
+        return cache(changes) if self.app.own_query else turn.aside.begin(changes)
+
+    def _given(self, changed: DataFrame, history: History) -> DataFrame:
+        """The changes, with a note of what is given out again."""
         again = given_again(changed, self.app.naming(self.places.by))
         us, newest_us = F.unix_micros("_event"), history.moment.answered_us
         history.tables.append(REVISIONS, again, bucket=us, newest=newest_us)

@@ -49,6 +49,7 @@ class Tables:
         self._next = dict(committed)
         self._batch_id = batch_id
         self._writes: dict[str, _Write] = {}
+        self._begun: dict[str, Callable[[], None]] = {}
 
     def read(self, name: str) -> DataFrame | None:
         """The rows of a table as of the last commit; None if nothing is left of it."""
@@ -102,12 +103,18 @@ class Tables:
         path = f"{self._files.uri}/{_folder(name, segment)}"
         self._writes[name] = _Write(rows, path, BUCKET in rows.columns and newest is None)
 
+    def begin(self, name: str, aside: Asides) -> None:
+        """Begin to write what was planned for a table, beside all that is still to be decided."""
+        self._begun[name] = aside.begin(partial(_save, self._writes[name]))
+
     def write(self, aside: Asides) -> Callable[[], None]:
         """Begin to carry out what was planned, side by side; what comes back waits for it."""
-        results = [aside.begin(partial(_save, write)) for write in self._writes.values()]
+        for name in self._writes:
+            if name not in self._begun:
+                self.begin(name, aside)
 
         def wait() -> None:
-            for result in results:
+            for result in self._begun.values():
                 result()
 
         return wait
