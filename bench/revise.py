@@ -18,8 +18,8 @@ from bench.line import Line
 from laxity.spark.metering import alerts, application
 
 METERS = 50_000
-DAYS = 8
-WARM = 3  # batches of a run that do not count
+DAYS = 12
+WARM = 7  # batches of a run that do not count: until then keys are new, and Java is warming up
 HOUR_US = 3_600_000_000
 START_US = 490_896 * HOUR_US  # 2026-01-01
 SCHEMA = "meter bigint, n bigint, kwh double, ts timestamp"

@@ -51,11 +51,11 @@ def spark(
     java_folder: Path, java_classes: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator["SparkSession"]:
     import laxity as lx
-    from laxity.spark.session import SETTINGS
+    from laxity.spark.session import QUIET
 
     java = "spark.driver.extraJavaOptions"
     home = tmp_path_factory.mktemp("spark")
-    options = f"{SETTINGS[java]} {QUICK_JAVA}"
+    options = f"{QUIET} {QUICK_JAVA}"
     if java_classes.exists():
         options += f" -XX:SharedArchiveFile={java_classes}"
     here = Path.cwd()

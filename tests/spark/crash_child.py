@@ -22,7 +22,7 @@ import stages
 import traces
 from laxity.spark import files, phases
 from laxity.spark.java import find_java
-from laxity.spark.session import SETTINGS
+from laxity.spark.session import QUIET, SETTINGS
 
 JAVA = "spark.driver.extraJavaOptions"
 SCHEMA = "id bigint, area bigint, ts string, arrival timestamp"
@@ -33,7 +33,7 @@ CONF = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",  # a few hundred rows are not worth a compiler
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    JAVA: SETTINGS[JAVA] + " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    JAVA: QUIET + " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 

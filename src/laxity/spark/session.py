@@ -14,6 +14,7 @@ from laxity.spark.trace import TraceSource
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _HADOOP = Path(__file__).with_name("hadoop.jar")  # empty defaults of YARN and of MapReduce
+QUIET = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -27,7 +28,7 @@ SETTINGS = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # a stack trace for every expression
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.extraClassPath": str(_HADOOP),  # 700 settings fewer to copy for every job
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+    "spark.driver.extraJavaOptions": f"{QUIET} -XX:+UseParallelGC",  # rows at hand live a batch
 }
 
 
