@@ -2,7 +2,7 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,17 @@ Reading = tuple[int, int, int]  # meter, hour, counter
 
 def write(folder: Path, n: int, readings: Iterable[Reading]) -> None:
     """The readings of one batch; a meter's readings are numbered by their hours."""
+    write_rows(folder, n, [(m, hour, kwh, START_US + hour * HOUR_US) for m, hour, kwh in readings])
+
+
+def write_rows(folder: Path, n: int, rows: Sequence[tuple[int, int, int, int]]) -> None:
+    """Meter, number, counter and time of the rows of one batch; files are read oldest first."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows = list(readings)
-    times = pa.array([START_US + hour * HOUR_US for _, hour, _ in rows], pa.timestamp("us", "UTC"))
     table = {
         "meter": pa.array([row[0] for row in rows], pa.int64()),
         "n": pa.array([row[1] for row in rows], pa.int64()),
         "kwh": pa.array([row[2] for row in rows], pa.int64()),
-        "ts": times,
+        "ts": pa.array([row[3] for row in rows], pa.timestamp("us", "UTC")),
     }
     draft = folder / f"_{n:03}"
     pq.write_table(pa.table(table), draft)

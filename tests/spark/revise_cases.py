@@ -3,15 +3,13 @@
 Keys do not know of each other, so that one run of many keys is many cases.
 """
 
-import os
 from collections.abc import Hashable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
+import readings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -151,15 +149,7 @@ def simulated(case: Case) -> list[set[Told]]:
 
 
 def write(folder: Path, case: Case) -> None:
-    """The batches as files, read oldest first."""
-    folder.mkdir(parents=True)
+    """The batches as files."""
     for nr, batch in enumerate(case.batches):
-        columns = {
-            "meter": [row.key for _, row in batch],
-            "n": [number for number, _ in batch],
-            "kwh": [row.value for _, row in batch],
-            "ts": pa.array([row.ts_us for _, row in batch], pa.timestamp("us", "UTC")),
-        }
-        path = folder / f"{nr:03}.parquet"
-        pq.write_table(pa.table(columns), path)
-        os.utime(path, (1_700_000_000 + nr, 1_700_000_000 + nr))
+        rows = [(row.key, number, row.value, row.ts_us) for number, row in batch]
+        readings.write_rows(folder, nr, rows)
