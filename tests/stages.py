@@ -11,9 +11,9 @@ from laxity.core.ledger import Fates
 from laxity.core.report import Decision
 from laxity.spark.intake import measured
 from laxity.spark.stage import Outcome, Turn
+from laxity.spark.state import EVENT_US
 
 SECOND = 1_000_000
-BUCKET_US = 10 * SECOND
 NEVER_US = -(10**17)
 
 
@@ -41,7 +41,7 @@ class Hold:
         held = turn.tables.read("held")
         waiting = fresh
         if held is not None:
-            waiting = fresh.unionByName(held.where(event_us > before_us).drop("_bucket"))
+            waiting = fresh.unionByName(held.where(event_us > before_us))
         late = rows.where(event_us <= before_us)
         counts = measured(
             waiting.select("_event").unionByName(late.select("_event")),
@@ -51,9 +51,10 @@ class Hold:
                 F.count_if(event_us > frontier_us).alias("held"),
             ],
         )
-        bucket = F.floor(event_us / BUCKET_US)
-        turn.tables.append("held", fresh.where(event_us > frontier_us), bucket)
-        turn.tables.expire("held", max(0, frontier_us // BUCKET_US))
+        newest_us = max(newest, default=frontier_us)
+        still = fresh.where(event_us > frontier_us)
+        turn.tables.append("held", still, EVENT_US, newest_us)
+        turn.tables.expire("held", frontier_us + 1)
         if turn.batch_id % 4 == 0:
             turn.tables.replace("last", rows.select("_source", "_event"))
         late_by = (F.lit(before_us) - event_us) / SECOND

@@ -28,14 +28,14 @@ from laxity.spark.reports import ReportLog
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FORMAT = 2
+FORMAT = 3
 KEEP = 3  # commits that stay readable: the newest, and a few to look back at
 
 
 class Segment(BaseModel):
     """The rows one batch wrote to a state table; `level` counts how often they were folded.
 
-    `newest` is the largest bucket among them, where the buckets are no folders.
+    `newest`: the last of them is expired once the table's floor has passed it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -46,12 +46,13 @@ class Segment(BaseModel):
 
 
 class Table(BaseModel):
-    """A state table as of one commit: its segments, and the oldest bucket still alive."""
+    """A state table as of one commit; rows whose `expire_by` is below its floor are no more."""
 
     model_config = ConfigDict(frozen=True)
 
     columns: dict[str, Any]
     segments: tuple[Segment, ...] = ()
+    expire_by: str | None = None
     floor: int | None = None
 
 

@@ -8,7 +8,8 @@ Three state tables, each appended to and expired by event time:
 
 A row that leaves `recent` goes to `contexts` or is forgotten. Among recent rows holes are found
 from the rows themselves; behind them neighbours may be forgotten, hence the table. Where rows are
-not counted, every row older than recent is a context until the bound on lateness has passed.
+not counted, every row older than recent is a context until the bound on lateness has passed. Of
+rows no more is kept than the columns that the app uses (`used.py`).
 """
 
 from collections.abc import Callable
@@ -34,7 +35,8 @@ from laxity.spark.holes import (
 from laxity.spark.intake import measured, riding
 from laxity.spark.keep import kept
 from laxity.spark.places import AT, KEY, US, Places, of_keys
-from laxity.spark.state import BUCKET, Tables
+from laxity.spark.state import EVENT_US, Tables
+from laxity.spark.used import Used
 
 HOLES = "holes"
 
@@ -61,12 +63,13 @@ class History:
     tables: Tables
     aside: Asides
     places: Places
+    used: Used
     moment: Moment
 
     def recent(self) -> DataFrame | None:
-        """The rows of the last span, as of the last batch."""
+        """The rows of the last span, as of the last batch, at hand."""
         rows = self.tables.read(RECENT)
-        return None if rows is None else rows.drop(BUCKET)
+        return None if rows is None else self.used.widen(self.at_hand(rows))
 
     def of_keys(self, keys: DataFrame) -> DataFrame | None:
         """All rows that are kept of these keys, with their places."""
@@ -79,7 +82,7 @@ class History:
 
     def _rows(self, table: str) -> DataFrame | None:
         rows = self.tables.read(table)
-        return None if rows is None else self.places.of(rows.drop(BUCKET))
+        return None if rows is None else self.places.of(self.used.widen(rows))
 
     def open_holes(self, rows: DataFrame, behind: DataFrame | None) -> Holes | None:
         """Where rows are missing, given all rows since the last span before this batch.
@@ -152,8 +155,7 @@ class History:
         return mine.where(in_context(self.moment)).drop(OPEN)
 
     def _append(self, table: str, rows: DataFrame, newest_us: int) -> None:
-        bucket = F.unix_micros("_event")
-        self.tables.append(table, self.places.without(rows), bucket=bucket, newest=newest_us)
+        self.tables.append(table, self.used.narrow(rows), expire_by=EVENT_US, newest=newest_us)
 
     def _bucket(self, table: str) -> Column:
         """The number of the bucket in which a row of the table expires."""
@@ -168,7 +170,7 @@ class History:
             noted.append(holes.keys.select(KEY, left).drop("listed"))
         if noted:
             rows, newest_us = _union(noted), self.moment.newest_us
-            self.tables.append(HOLES, rows, bucket=F.col("last_us"), newest=newest_us)
+            self.tables.append(HOLES, rows, expire_by="last_us", newest=newest_us)
         self.tables.expire(HOLES, self.moment.open_us)
 
     def at_hand(self, rows: DataFrame) -> DataFrame:

@@ -25,6 +25,7 @@ from laxity.spark.changing import changing
 from laxity.spark.gather import gathered
 from laxity.spark.intake import riding
 from laxity.spark.stage import Outcome, Turn
+from laxity.spark.state import EVENT_US
 
 WINDOW = "window"
 GHOST_WINDOWS = 20
@@ -175,7 +176,7 @@ class Join:
         """Put the new rows into the window, and forget what nobody can meet any more."""
         assert turn.before is not None
         frontier_us = turn.before.decisions[0].values["frontier_us"]
-        turn.tables.append(WINDOW, new, bucket=F.unix_micros("_event"), newest=frontier_us)
+        turn.tables.append(WINDOW, new, expire_by=EVENT_US, newest=frontier_us)
         if floor_us is not None:
             turn.tables.expire(WINDOW, floor_us)
 

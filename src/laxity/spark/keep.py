@@ -19,4 +19,8 @@ def kept(rows: DataFrame) -> tuple[DataFrame, Callable[[], object]]:
     level = StorageLevel.MEMORY_AND_DISK_DESER
     copied = rows.localCheckpoint(eager=False, storageLevel=level)
     stored = copied._jdf.queryExecution().analyzed().rdd()
-    return copied, lambda: stored.unpersist(False)
+
+    def let_go(_made_of: DataFrame = rows) -> None:  # tasks count for its plan as long as they run
+        stored.unpersist(False)
+
+    return copied, let_go

@@ -24,7 +24,7 @@ from laxity.spark.changing import changing
 from laxity.spark.gather import ONE_TASK, gathered, in_order
 from laxity.spark.intake import RANK, measured, rank_of
 from laxity.spark.stage import Outcome, Turn
-from laxity.spark.state import BUCKET
+from laxity.spark.state import EVENT_US
 
 HELD = "held"
 WARM_UP = 10  # batches of a process that teach a slack rule nothing about latency
@@ -86,7 +86,7 @@ class Merge:
         read = _read(frontier)
         waiting = rows.withColumn("_read", self._marked(read, before.position))
         if (held := turn.tables.read(HELD)) is not None:
-            waiting = waiting.unionByName(held.drop(BUCKET).withColumn("_read", read))
+            waiting = waiting.unionByName(held.withColumn("_read", read))
         n_rows = turn.intake.live + before.n_held
         waiting = gathered(waiting, n_rows)
         begun = turn.aside.begin(lambda: self._counted(waiting, n_rows, frontier.frontier_us))
@@ -109,11 +109,11 @@ class Merge:
         newest = [one.newest_us for one in turn.intake.heard.values() if one.newest_us is not None]
         event_us, frontier_us = F.unix_micros("_event"), frontier.frontier_us
         if frontier_us is None:
-            turn.tables.append(HELD, rows, bucket=event_us, newest=max(newest))
+            turn.tables.append(HELD, rows, expire_by=EVENT_US, newest=max(newest))
             return
         if newest and max(newest) > frontier_us:
             still = rows.where(event_us > changing(frontier_us))
-            turn.tables.append(HELD, still, bucket=event_us, newest=max(newest))
+            turn.tables.append(HELD, still, expire_by=EVENT_US, newest=max(newest))
         turn.tables.expire(HELD, frontier_us + 1)
 
     def _counted(self, waiting: DataFrame, n_rows: int, frontier_us: int | None) -> dict[str, Any]:

@@ -34,6 +34,11 @@ class Places:
         """The key as one value: unlike its columns it can be compared where they are null."""
         return F.struct(*self.by)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What places are made of."""
+        return (*self.by, "_event", *([self.number] if self.number else []))
+
     def of(self, rows: DataFrame) -> DataFrame:
         """The rows with their places."""
         us = F.unix_micros("_event")

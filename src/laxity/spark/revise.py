@@ -22,9 +22,9 @@ from laxity.core.triggers import Trigger
 from laxity.durations import show_us
 from laxity.spark.app import App, Evaluation
 from laxity.spark.changing import changing
-from laxity.spark.history import History, Holes
+from laxity.spark.history import Added, History, Holes
 from laxity.spark.holes import OLD, OPEN, meets
-from laxity.spark.intake import measured, riding
+from laxity.spark.intake import measured, n_results, riding
 from laxity.spark.lates import (
     NEW,
     WAITED,
@@ -42,7 +42,9 @@ from laxity.spark.latest import RETRACTED, keyed
 from laxity.spark.places import KEY, US, Places, small
 from laxity.spark.replay import FINAL, REVISED, TENTATIVE, Replay, given_again
 from laxity.spark.stage import Outcome, Turn
+from laxity.spark.state import EVENT_US
 from laxity.spark.travel import Journeys
+from laxity.spark.used import Used
 
 WAITING, REVISIONS = "waiting", "revisions"
 NO_RESULTS = {"first": 0, "revised": 0, "retracted": 0}
@@ -57,6 +59,7 @@ class Revise:
 
     app: App
     places: Places
+    used: Used
     lateness_us: int
     trigger: Trigger
     alone: bool
@@ -90,6 +93,10 @@ class Revise:
         said = _lateness(moment).items()
         return [F.count_if(live & holds).alias(name) for name, holds in said]
 
+    def _history(self, turn: Turn, newest_us: int | None) -> History:
+        moment = self._moment(turn.memory, newest_us)
+        return History(turn.tables, turn.aside, self.places, self.used, moment)
+
     def _moment(self, memory: dict[str, Any], newest_us: int | None) -> Moment:
         before = ReviseMemory.model_validate(memory)
         return before.moment(self.app.shape, self.lateness_us, newest_us)
@@ -97,57 +104,52 @@ class Revise:
     def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
         """Answer what can be answered, and again what is due."""
         before = ReviseMemory.model_validate(turn.memory)
-        standing = History(turn.tables, turn.aside, self.places, self._moment(turn.memory, None))
+        standing = self._history(turn, None)
         rows, seen = self._seen(rows, turn, standing)
         if seen is None:
             return self._nothing_new(rows, before, standing.moment)
-        moment = self._moment(turn.memory, seen["newest_us"])
-        history = History(turn.tables, turn.aside, self.places, moment)
+        history = self._history(turn, seen["newest_us"])
         lates = None
         if seen["late"] or before.n_waiting:
             lates = self._lates(rows, history, seen["late"], before.n_waiting)
         present = self._present(rows, history, lates)
-        behind = None
-        if lates is not None and lates.n_behind:
-            behind = as_came(lates.due()).where(F.col(US) <= changing(moment.answered_us))
-        added = {RECENT: history.keep_recent(present)}
+        behind = _behind(lates, history.moment)
+        n_recent = history.keep_recent(present)
         evaluate = self._evaluation(turn)
-        changes = None
-        if lates is not None and lates.n_due:
-            changes = self._begun(partial(self._changes, evaluate, lates, history), turn)
+        changes = self._begun(evaluate, lates, history)
         holes = history.open_holes(present, behind)
-        results = self._answers(evaluate, present, holes, moment)
-        if changes is not None:
-            results = results.unionByName(self._given(changes(), history))
-        history.tables.expire(REVISIONS, moment.final_us + 1)
-        added[CONTEXTS] = history.keep_contexts(present, behind, holes)
-        if self.places.step is not None:
-            late_holes = None
-            if behind is not None and lates is not None:
-                late_holes = new_holes(lates.due(), self.places, moment)
-            history.note(holes, late_holes)
+        results = self._answers(evaluate, present, holes, history.moment)
+        if (changed := changes()) is not None:
+            results = results.unionByName(self._given(changed, history))
+        history.tables.expire(REVISIONS, history.moment.final_us + 1)
+        added = {RECENT: n_recent, CONTEXTS: history.keep_contexts(present, behind, holes)}
+        self._note_holes(history, holes, lates)
+        found = _Found(history.moment, seen, lates, holes)
+        return self._outcome(rows, results, found, cache(partial(found.memory, before, added)))
+
+    def _outcome(
+        self,
+        rows: DataFrame,
+        results: DataFrame,
+        found: "_Found",
+        memory: Callable[[], ReviseMemory],
+    ) -> Outcome:
+        """What became of the rows, given the results and what is to be remembered."""
         told, answered = riding(results, _by_status())
-        fates = fates_of(seen, lates)
-        after = cache(
-            lambda: ReviseMemory(
-                newest_us=moment.newest_us,
-                n_waiting=fates.held,
-                stock=moment.stocked(before.stock, {table: n() for table, n in added.items()}),
-            )
-        )
-        empty = moment.edge_us == moment.answered_us and not (lates and lates.n_due)
-        said = seen | {"holes": holes.n_holes if holes else 0, "due": lates.n_due if lates else 0}
+
+        def numbers() -> dict[str, Any]:
+            results = NO_RESULTS if found.no_results else answered.get
+            return _numbers(found.moment, memory(), found.said, found.fates) | results
+
         return Outcome(
             keyed(told, self.app.naming(self.places.by)),
-            memory=lambda: after().model_dump(mode="json"),
-            fates=lambda: fates,
-            numbers=lambda: (
-                _numbers(moment, after(), said, fates) | (NO_RESULTS if empty else answered.get)
-            ),
-            decisions=(decision(lates),),
-            late=_too_late(rows, moment),
-            dead=None if lates is None else self.places.without(lates.dead()),
-            empty=empty,
+            memory=lambda: memory().model_dump(mode="json"),
+            fates=lambda: found.fates,
+            numbers=numbers,
+            decisions=(decision(found.lates),),
+            late=_too_late(rows, found.moment),
+            dead=None if found.lates is None else self.places.without(found.lates.dead()),
+            empty=found.no_results,
         )
 
     def _seen(
@@ -189,7 +191,7 @@ class Revise:
         moment = history.moment
         parts = [rows.where(_lateness(moment)["on_time"]).withColumn(OLD, F.lit(False))]
         if (recent := history.recent()) is not None:
-            parts.append(history.at_hand(recent).withColumn(OLD, F.lit(True)))
+            parts.append(recent.withColumn(OLD, F.lit(True)))
         if lates is not None and lates.n_due > lates.n_behind:
             due = as_came(lates.due()).where(F.col(US) > changing(moment.answered_us))
             parts.append(self.places.without(due).withColumn(OLD, F.lit(False)))
@@ -218,22 +220,37 @@ class Revise:
             status = F.when(meets(moment), TENTATIVE).otherwise(FINAL)
         return results.withColumns({"_status": status, "_revision": F.lit(0)}).drop(KEY, OPEN)
 
-    def _changes(self, evaluate: Evaluation, lates: Lates, history: History) -> DataFrame:
-        """What the rows that are due have changed in results answered before."""
+    def _begun(
+        self, evaluate: Evaluation, lates: Lates | None, history: History
+    ) -> Callable[[], DataFrame | None]:
+        """The changes, worked out beside all else unless the app is one query that takes turns."""
+        if lates is None or not lates.n_due:
+            return lambda: None
+        changes = partial(self._changes, evaluate, lates, history)
+        return changes if self.app.own_query else history.aside.begin(changes)
+
+    def _changes(self, evaluate: Evaluation, lates: Lates, history: History) -> DataFrame | None:
+        """What the rows that are due have changed in results answered before, if anything."""
         given = history.tables.read(REVISIONS)
         replay = Replay(self.app, evaluate, self.places, history.moment, lates)
-        return history.at_hand(replay.changes(given))
-
-    def _begun(self, changes: Callable[[], DataFrame], turn: Turn) -> Callable[[], DataFrame]:
-        """The changes, worked out beside all else unless the app is one query that takes turns."""
-        return cache(changes) if self.app.own_query else turn.aside.begin(changes)
+        changed = history.at_hand(replay.changes(given))
+        return changed if measured(changed, [n_results()])["n_results"] else None
 
     def _given(self, changed: DataFrame, history: History) -> DataFrame:
         """The changes, with a note of what is given out again."""
         again = given_again(changed, self.app.naming(self.places.by))
-        us, newest_us = F.unix_micros("_event"), history.moment.answered_us
-        history.tables.append(REVISIONS, again, bucket=us, newest=newest_us)
+        newest_us = history.moment.answered_us
+        history.tables.append(REVISIONS, again, expire_by=EVENT_US, newest=newest_us)
         return changed
+
+    def _note_holes(self, history: History, holes: Holes | None, lates: Lates | None) -> None:
+        """Note the holes that can no longer be found from rows, those before late rows too."""
+        if self.places.step is None:
+            return
+        late_holes = None
+        if lates is not None and lates.n_behind:
+            late_holes = new_holes(lates.due(), self.places, history.moment)
+        history.note(holes, late_holes)
 
     def _nothing_new(self, rows: DataFrame, before: ReviseMemory, moment: Moment) -> Outcome:
         """No row came: nothing to do, and no job to find that out."""
@@ -254,6 +271,39 @@ class Revise:
         return keyed(self._answers(plain, none, None, moment), self.app.naming(self.places.by))
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What a batch brought, and what is missing."""
+
+    moment: Moment
+    seen: Mapping[str, int]
+    lates: Lates | None
+    holes: Holes | None
+
+    @property
+    def n_due(self) -> int:
+        return self.lates.n_due if self.lates else 0
+
+    @property
+    def no_results(self) -> bool:
+        """Whether there is nothing to answer, now or again."""
+        return self.moment.edge_us == self.moment.answered_us and not self.n_due
+
+    @property
+    def fates(self) -> Fates:
+        return fates_of(self.seen, self.lates)
+
+    @property
+    def said(self) -> dict[str, int]:
+        return {**self.seen, "holes": self.holes.n_holes if self.holes else 0, "due": self.n_due}
+
+    def memory(self, before: ReviseMemory, added: Mapping[str, Added]) -> ReviseMemory:
+        """What to remember, once it can be said how many rows were added to each table."""
+        stock = self.moment.stocked(before.stock, {table: n() for table, n in added.items()})
+        newest_us, n_waiting = self.moment.newest_us, self.fates.held
+        return ReviseMemory(newest_us=newest_us, n_waiting=n_waiting, stock=stock)
+
+
 def _lateness(moment: Moment) -> dict[str, Column]:
     """What tells rows that are on time, late, and too late, each on its own."""
     us = F.unix_micros("_event")
@@ -263,6 +313,13 @@ def _lateness(moment: Moment) -> dict[str, Column]:
         "late": (us < before_us) & (us >= accepted_us),
         "too_late": us < accepted_us,
     }
+
+
+def _behind(lates: Lates | None, moment: Moment) -> DataFrame | None:
+    """The rows that are due and too old to be recent."""
+    if lates is None or not lates.n_behind:
+        return None
+    return as_came(lates.due()).where(F.col(US) <= changing(moment.answered_us))
 
 
 def _too_late(rows: DataFrame, moment: Moment) -> DataFrame:

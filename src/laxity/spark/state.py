@@ -2,10 +2,9 @@
 
 A table is a list of *segments*, each the Parquet folder one batch wrote. `replace` starts the list
 anew; `append` adds to it and now and then folds small segments into one, so that n appends leave
-about log n segments and every row is rewritten about log n times. Rows may be sorted into buckets
-(by event time, say): `expire` then forgets whole buckets without touching the others. Buckets are
-folders, good for few and large ones; or a column, good for many and small ones, whose rows go when
-they are next folded, or with their segment.
+about log n segments and every row is rewritten about log n times. Rows may `expire` by a whole
+number of theirs (event time, say): they are not read any more, and their files go with the segment
+or when it is next folded.
 
 Nothing that a committed batch refers to is ever changed: writes go to folders of their own, and
 `sweep` deletes only what no kept commit refers to.
@@ -13,11 +12,11 @@ Nothing that a committed batch refers to is ever changed: writes go to folders o
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructType
+from pyspark.sql.types import StructType
 
 from laxity.errors import StateError
 from laxity.spark.aside import Asides
@@ -26,7 +25,7 @@ from laxity.spark.checkpoint import Commit, Segment, Table
 from laxity.spark.files import Files
 
 FAN = 4  # so many segments of one level become one of the next
-BUCKET = "_bucket"
+EVENT_US = "unix_micros(_event)"  # what most rows expire by
 _MARK_DONE = "mapreduce.fileoutputcommitter.marksuccessfuljobs"  # a commit says what is done
 
 
@@ -34,7 +33,6 @@ _MARK_DONE = "mapreduce.fileoutputcommitter.marksuccessfuljobs"  # a commit says
 class _Write:
     rows: DataFrame
     path: str
-    folders: bool
 
 
 class Tables:
@@ -63,15 +61,14 @@ class Tables:
         self._plan(name, rows, Table(columns=_columns(rows)), level=0)
 
     def append(
-        self, name: str, rows: DataFrame, bucket: Column | None = None, newest: int | None = None
+        self, name: str, rows: DataFrame, expire_by: str | None = None, newest: int | None = None
     ) -> None:
-        """Add rows; `bucket` is a whole number by which they can be expired later.
+        """Add rows.
 
-        Each bucket becomes a folder, unless `newest` tells the largest bucket among the rows.
+        `expire_by`: a whole number in every row, as SQL, by which they can be expired later;
+        `newest` is the largest of them.
         """
-        if bucket is not None:
-            rows = rows.withColumn(BUCKET, bucket.cast(LongType()))
-        table = self._committed.get(name) or Table(columns=_columns(rows))
+        table = self._committed.get(name) or Table(columns=_columns(rows), expire_by=expire_by)
         if table.columns != _columns(rows):
             raise StateError(
                 f"state table {name} has columns {_names(table.columns)}, rows to append have "
@@ -85,7 +82,7 @@ class Tables:
         self._plan(name, rows, table.model_copy(update={"segments": kept}), level, newest)
 
     def expire(self, name: str, before: int) -> None:
-        """Forget the buckets below `before`; their files go once no commit needs them."""
+        """Forget the rows below `before`; their files go once no commit needs them."""
         table = self._next.get(name)
         if table is None:
             return
@@ -100,8 +97,7 @@ class Tables:
             raise StateError(f"state table {name} was written twice in batch {self._batch_id}")
         segment = Segment(batch_id=self._batch_id, level=level, newest=newest)
         self._next[name] = table.model_copy(update={"segments": (*table.segments, segment)})
-        path = f"{self._files.uri}/{_folder(name, segment)}"
-        self._writes[name] = _Write(rows, path, BUCKET in rows.columns and newest is None)
+        self._writes[name] = _Write(rows, f"{self._files.uri}/{_folder(name, segment)}")
 
     def begin(self, name: str, aside: Asides) -> None:
         """Begin to write what was planned for a table, beside all that is still to be decided."""
@@ -140,44 +136,27 @@ def fold(segments: tuple[Segment, ...]) -> tuple[tuple[Segment, ...], tuple[Segm
 
 def read_table(spark: SparkSession, files: Files, name: str, table: Table) -> DataFrame:
     """The rows of a table as one commit describes it; reads no footer, runs no job."""
-    schema = StructType.fromJson(table.columns)
     paths = [f"{files.uri}/{_folder(name, segment)}" for segment in table.segments]
-    reader = spark.read.schema(schema)
-    if all(segment.newest is not None for segment in table.segments):
-        rows = reader.parquet(*paths)
-        floor = None if table.floor is None else changing(table.floor, F.col(BUCKET))
-    else:  # folders named after buckets: the plain number lets Spark skip them
-        rows = reduce(DataFrame.union, map(reader.parquet, paths))
-        floor = None if table.floor is None else F.lit(table.floor)
-    return rows if floor is None else rows.where(F.col(BUCKET) >= floor)
+    rows = spark.read.schema(StructType.fromJson(table.columns)).parquet(*paths)
+    if table.floor is None or table.expire_by is None:
+        return rows
+    age = F.expr(table.expire_by)
+    return rows.where(age >= changing(table.floor, age))
 
 
 def sweep(files: Files, kept: Iterable[Commit]) -> None:
-    """Delete every segment and bucket that none of the kept commits refers to."""
+    """Delete every segment that none of the kept commits refers to."""
     commits = list(kept)
     for name in files.names("state"):
         tables = [commit.tables[name] for commit in commits if name in commit.tables]
         alive = {str(segment.batch_id) for table in tables for segment in table.segments}
-        floors = [table.floor for table in tables]
         for folder in files.names(f"state/{name}"):
             if folder not in alive:
                 files.delete(f"state/{name}/{folder}")
-            elif None not in floors:
-                _drop_buckets(
-                    files, f"state/{name}/{folder}", min(f for f in floors if f is not None)
-                )
-
-
-def _drop_buckets(files: Files, folder: str, floor: int) -> None:
-    for name in files.names(folder):
-        column, _, bucket = name.partition("=")
-        if column == BUCKET and int(bucket) < floor:
-            files.delete(f"{folder}/{name}")
 
 
 def _save(write: _Write) -> None:
-    writer = write.rows.write.mode("overwrite").option(_MARK_DONE, "false")
-    (writer.partitionBy(BUCKET) if write.folders else writer).parquet(write.path)
+    write.rows.write.mode("overwrite").option(_MARK_DONE, "false").parquet(write.path)
 
 
 def _folder(name: str, segment: Segment) -> str:
@@ -186,10 +165,7 @@ def _folder(name: str, segment: Segment) -> str:
 
 def _columns(rows: DataFrame) -> dict[str, object]:
     """The rows' schema as JSON, as it will read back: every column may be null."""
-    schema = StructType([field for field in rows.schema if field.name != BUCKET])
-    if BUCKET in rows.columns:
-        schema = schema.add(BUCKET, LongType())
-    return StructType.fromJson(_nullable(schema.jsonValue())).jsonValue()
+    return _nullable(rows.schema.jsonValue())
 
 
 def _nullable(node: object) -> dict[str, object]:

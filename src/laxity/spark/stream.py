@@ -34,6 +34,7 @@ from laxity.spark.sinks import Sink
 from laxity.spark.sources import Source, union
 from laxity.spark.stage import Apply, Stage
 from laxity.spark.tuning import check_deadline, fitted_aside
+from laxity.spark.used import used_by
 
 AVAILABLE_NOW: Literal["available_now"] = "available_now"
 
@@ -120,8 +121,8 @@ class Stream:
         places = places_in(self.schema, keys, period, sequence)
         lateness_us = duration_us(lateness, "lateness")
         app.check(self._empty(), keys)
-        alone = not self.stages
-        stage = Revise(app, places, lateness_us, checked_trigger(trigger), alone)
+        alone, used = not self.stages, used_by(app, self._empty(), places.columns)
+        stage = Revise(app, places, used, lateness_us, checked_trigger(trigger), alone)
         schema = stage.empty_results(self._empty()).schema
         return replace(self, stages=(*self.stages, stage), schema=schema)
 
