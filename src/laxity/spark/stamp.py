@@ -21,7 +21,7 @@ def stamped(rows: DataFrame, sources: Sequence[Source], start_us: int) -> DataFr
     start = F.timestamp_micros(changing(start_us, any_time))
     told = any(source.arrival is not None for source in sources)
     arrival = F.coalesce("_arrival", start) if told else start
-    future = F.col("_event") > arrival + _max_future(sources)
+    future = F.unix_micros("_event") > F.unix_micros(arrival) + _max_future_us(sources)
     return rows.withColumns(
         {
             "_arrival": arrival,
@@ -31,11 +31,11 @@ def stamped(rows: DataFrame, sources: Sequence[Source], start_us: int) -> DataFr
     )
 
 
-def _max_future(sources: Sequence[Source]) -> Column:
-    """How far past its arrival a row may be."""
-    bounds = {source.name: source.terms.max_future_us for source in sources}
-    far = {name: F.expr(f"INTERVAL {us} MICROSECONDS") for name, us in bounds.items()}
-    return _of_source(far) if len(set(bounds.values())) > 1 else far[sources[0].name]
+def _max_future_us(sources: Sequence[Source]) -> Column:
+    """How far past its arrival a row may be; as a number, which is cheaper to add than a time."""
+    bounds = {source.name: F.lit(source.terms.max_future_us) for source in sources}
+    same = len({source.terms.max_future_us for source in sources}) == 1
+    return bounds[sources[0].name] if same else _of_source(bounds)
 
 
 def _json(rows: DataFrame, sources: Sequence[Source]) -> Column:
