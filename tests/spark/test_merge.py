@@ -15,7 +15,7 @@ import traces
 from laxity.core.release import LATE, READY, SLACK
 from laxity.core.slack import Fixed, MaxDelay, Quantile, SlackRule
 from laxity.errors import ConfigError
-from laxity.spark import gather, merge
+from laxity.spark import gather, tally
 from laxity.spark.stream import Stream
 
 pytestmark = pytest.mark.spark
@@ -46,7 +46,7 @@ def test_any_batching_and_interleaving_gives_the_same_merged_stream(
     orders = set()
     for cut in range(20):
         n_batches = 3 if cut % 4 == 0 else 2
-        for module in (merge, gather):  # what is done with many rows, and with few
+        for module in (tally, gather):  # what is done with many rows, and with few
             monkeypatch.setattr(module, "ONE_TASK", 20 if cut % 2 else 100_000)
         for name, columns in (("bus", bus), ("scats", scats)):
             ends = np.sort(rng.integers(0, 61, n_batches - 1)).tolist()

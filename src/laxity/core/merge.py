@@ -54,7 +54,8 @@ class Frontier(BaseModel):
 class MergeMemory(BaseModel):
     """What a merge carries from batch to batch.
 
-    `position` is the last key in total order that was released, `n_held` how many rows wait.
+    `position` is the last key in total order that was released, `n_held` how many rows wait,
+    `held_us` the newest event among them, `held_arrived_us` when the first of them came.
     `n_read` and `n_slack` are the rows the last batch read, and those of them read early;
     `arrived_us` is when the first of them came.
     `waiting` are the batches whose rows may still be held: when they came, and their newest event.
@@ -65,6 +66,8 @@ class MergeMemory(BaseModel):
     frontier: Frontier = Frontier()
     position: Key | None = None
     n_held: int = 0
+    held_us: int | None = None
+    held_arrived_us: int | None = None
     n_read: int = 0
     n_slack: int = 0
     arrived_us: int | None = None

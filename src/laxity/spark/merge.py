@@ -5,7 +5,7 @@ rows; here the decision becomes a filter. Late rows are released at once, marked
 the table `held`, which is appended to and expired by event time, never rewritten whole.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -21,10 +21,11 @@ from laxity.core.tuned import Tuned
 from laxity.core.tuner import TUNING, tuning_of
 from laxity.durations import show_us
 from laxity.spark.changing import changing
-from laxity.spark.gather import ONE_TASK, gathered, in_order
-from laxity.spark.intake import RANK, measured, rank_of
+from laxity.spark.gather import gathered, in_order
+from laxity.spark.intake import RANK, rank_of
 from laxity.spark.stage import Outcome, Turn
 from laxity.spark.state import EVENT_US
+from laxity.spark.tally import NOTHING, Numbers, Tally
 
 HELD = "held"
 WARM_UP = 10  # batches of a process that teach a slack rule nothing about latency
@@ -82,16 +83,24 @@ class Merge:
         frontier = after.frontier
         if not turn.intake.live and frontier.frontier_us == before.frontier.frontier_us:
             return self._nothing_new(rows, before, after)
-        self._hold(rows, turn, frontier)
-        read = _read(frontier)
+        read, n_rows = _read(frontier), turn.intake.live + before.n_held
+        tally = Tally(self.sources, frontier, n_rows)
         waiting = rows.withColumn("_read", self._marked(read, before.position))
-        if (held := turn.tables.read(HELD)) is not None:
-            waiting = waiting.unionByName(held.withColumn("_read", read))
-        n_rows = turn.intake.live + before.n_held
+        new = self._hold(waiting, turn, tally)
+        held = turn.tables.read(HELD)
+        old: Callable[[Numbers], Numbers] = _nothing_waited
+        if held is not None:
+            held = held.withColumn("_read", read)
+            waiting = waiting.unionByName(held)
+            old = tally.waited(held, before, turn.aside)
         waiting = gathered(waiting, n_rows)
-        begun = turn.aside.begin(lambda: self._counted(waiting, n_rows, frontier.frontier_us))
-        counts = cache(lambda: _NONE_LATE | turn.seen | begun())
         released = waiting.where(F.col("_read").isNotNull())
+
+        @cache
+        def counts() -> Numbers:
+            numbers = new()
+            return _NONE_LATE | turn.seen | tally.together(numbers, old(numbers), waiting)
+
         order = self._order()
         span_us = before.frontier.frontier_us, frontier.frontier_us
         return Outcome(
@@ -104,47 +113,29 @@ class Merge:
             ordered=lambda: in_order(released, order, n_rows, span_us),
         )
 
-    def _hold(self, rows: DataFrame, turn: Turn, frontier: Frontier) -> None:
-        """Keep the new rows that have to wait, and forget the old ones that need not any more."""
-        newest = [one.newest_us for one in turn.intake.heard.values() if one.newest_us is not None]
-        event_us, frontier_us = F.unix_micros("_event"), frontier.frontier_us
-        if frontier_us is None:
-            turn.tables.append(HELD, rows, expire_by=EVENT_US, newest=max(newest))
-            return
-        if newest and max(newest) > frontier_us:
-            still = rows.where(event_us > changing(frontier_us))
-            turn.tables.append(HELD, still, expire_by=EVENT_US, newest=max(newest))
-        turn.tables.expire(HELD, frontier_us + 1)
+    def _hold(self, rows: DataFrame, turn: Turn, tally: Tally) -> Callable[[], Numbers]:
+        """Keep the new rows that have to wait, forget the old ones that need not any more.
 
-    def _counted(self, waiting: DataFrame, n_rows: int, frontier_us: int | None) -> dict[str, Any]:
-        """Rows by how they were read, and the last of those in order; late ones are known.
-
-        Whole keys are dear to compare. So of many rows only those of one time are looked at: that
-        of the frontier or, in a second pass, if none is there, that of the last row.
+        What comes back gives the counts of the new rows, once they are written.
         """
-        if n_rows <= ONE_TASK:
-            rank = rank_of(self.sources).cast("bigint")
-            key = F.struct(F.unix_micros("_event"), rank, F.col("_seq"))
-            return measured(waiting, [*_counts(), F.max(F.when(_in_order(), key)).alias("last")])
-        at_us = FIRST_US if frontier_us is None else frontier_us
-        counts = measured(waiting, [*_counts(), *self._seqs(at_us)])
-        if counts["last_us"] not in (None, at_us):
-            at_us = counts["last_us"]
-            counts |= measured(waiting, self._seqs(at_us))
-        seqs = [(at_us, n, counts[f"seq_{n}"]) for n in range(len(self.sources))]
-        return counts | {"last": max((key for key in seqs if key[2] is not None), default=None)}
-
-    def _seqs(self, at_us: int) -> Sequence[Column]:
-        """The largest sequence of each source among the rows read in order at that time."""
-        there = _in_order() & (F.unix_micros("_event") == changing(at_us))
-        rank = rank_of(self.sources)
-        mine = [F.when(there & (rank == n), F.col("_seq")) for n in range(len(self.sources))]
-        return [F.max(seq).alias(f"seq_{n}") for n, seq in enumerate(mine)]
+        newest = [one.newest_us for one in turn.intake.heard.values() if one.newest_us is not None]
+        frontier_us = tally.frontier.frontier_us
+        if newest and (frontier_us is None or max(newest) > frontier_us):
+            counted, new = tally.riding(rows)
+            still = counted.where(F.col("_read").isNull()).drop("_read")
+            turn.tables.append(HELD, still, expire_by=EVENT_US, newest=max(newest))
+            turn.tables.begin(HELD, turn.aside)
+        else:
+            new = turn.aside.begin(lambda: tally.measured(rows))
+        if frontier_us is not None:
+            turn.tables.expire(HELD, frontier_us + 1)
+        return new
 
     def _nothing_new(self, rows: DataFrame, before: MergeMemory, after: MergeMemory) -> Outcome:
         """No row came and the frontier stands: nothing to do, and no job to find that out."""
-        none = dict.fromkeys(("last", "oldest_late", "arrived_us"))
-        counts = none | {"held": after.n_held} | dict.fromkeys(Read, 0)
+        still = {"held": after.n_held, "held_us": after.held_us}
+        still |= {"held_arrived_us": after.held_arrived_us}
+        counts = NOTHING | _NONE_LATE | still
         return Outcome(
             rows.withColumn("_read", F.lit("")).where("false"),
             memory=lambda: _remembered(after, counts),
@@ -167,6 +158,10 @@ class Merge:
         return (late, F.col("_event"), rank, F.col("_seq"))
 
 
+def _nothing_waited(new: Numbers) -> Numbers:
+    return NOTHING
+
+
 def _read(frontier: Frontier) -> Column:
     """How a row is read that is not late; null if it is to wait."""
     event_us = F.unix_micros("_event")
@@ -182,21 +177,6 @@ def _before(position: Key, rank: Column) -> Column:
     place = F.struct(*(F.lit(number).cast("bigint") for number in position))
     key = F.struct(event_us, rank.cast("bigint"), F.col("_seq"))
     return (event_us <= changing(position[0])) & (key < place)
-
-
-def _in_order() -> Column:
-    return F.col("_read").isin(Read.READY, Read.SLACK)
-
-
-def _counts() -> list[Column]:
-    read = F.col("_read")
-    return [
-        F.count_if(read == Read.READY).alias(Read.READY),
-        F.count_if(read == Read.SLACK).alias(Read.SLACK),
-        F.count_if(read.isNull()).alias("held"),
-        F.max(F.when(_in_order(), F.unix_micros("_event"))).alias("last_us"),
-        F.min(F.when(read.isNotNull(), F.unix_micros("_arrival"))).alias("arrived_us"),
-    ]
 
 
 def _held_by_clock(terms: MergeTerms, turn: Turn) -> MergeTerms:
@@ -233,6 +213,7 @@ def _decisions(before: MergeMemory, after: MergeMemory) -> tuple[Decision, ...]:
 def _remembered(after: MergeMemory, counts: dict[str, Any]) -> dict[str, Any]:
     last = after.position if counts["last"] is None else tuple(counts["last"])
     held = {"position": last, "n_held": counts["held"]}
+    held |= {name: counts[name] for name in ("held_us", "held_arrived_us")}
     read = {
         "n_read": sum(counts[mark] for mark in Read),
         "n_slack": counts[Read.SLACK],

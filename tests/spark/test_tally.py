@@ -1,0 +1,79 @@
+"""What a merge counts is what is there, whoever counts it, and whatever it need not look at."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from laxity.core.merge import Frontier, MergeMemory, Read
+from laxity.spark import tally as module
+from laxity.spark.aside import Asides
+from laxity.spark.tally import NOTHING, Tally
+
+pytestmark = pytest.mark.spark
+
+SOURCES = ("a", "b")
+SCHEMA = "_source string, _us bigint, _came bigint, _seq bigint, _read string"
+
+Row = tuple[str, int, int, int, str | None]
+
+
+def rows_of(seed: int, merge_us: int, frontier_us: int, low_us: int) -> list[Row]:
+    """Rows with few times and sequences, so that many are alike in all but one."""
+    rng = np.random.default_rng(seed)
+    rows: list[Row] = []
+    for _ in range(int(rng.integers(0, 30))):
+        us = int(rng.integers(low_us, low_us + 6))
+        read = Read.READY if us <= merge_us else Read.SLACK if us <= frontier_us else None
+        came_us, seq = (int(number) for number in rng.integers(0, 9, 2))
+        rows.append((SOURCES[rng.integers(2)], us, came_us, seq, read))
+    return rows
+
+
+def naive(rows: list[Row]) -> dict[str, Any]:
+    released = [row for row in rows if row[4]]
+    held = [row for row in rows if not row[4]]
+    return {
+        Read.READY: sum(row[4] == Read.READY for row in rows),
+        Read.SLACK: sum(row[4] == Read.SLACK for row in rows),
+        "held": len(held),
+        "last": max(((us, SOURCES.index(s), seq) for s, us, _, seq, _ in released), default=None),
+        "arrived_us": min((row[2] for row in released), default=None),
+        "held_us": max((row[1] for row in held), default=None),
+        "held_arrived_us": min((row[2] for row in held), default=None),
+    }
+
+
+def on_spark(spark: SparkSession, rows: list[Row]) -> DataFrame:
+    made = spark.createDataFrame(rows, SCHEMA).coalesce(1)
+    times = {"_event": F.timestamp_micros("_us"), "_arrival": F.timestamp_micros("_came")}
+    return made.withColumns(times).drop("_us", "_came")
+
+
+@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("seed", range(6))
+def test_counts_are_those_of_all_rows(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, few: bool, seed: int
+) -> None:
+    monkeypatch.setattr(module, "ONE_TASK", 100 if few else -1)
+    merge_us, frontier_us = [(7, 9), (12, 12), (4, 5)][seed % 3]
+    new = rows_of(seed, merge_us, frontier_us, low_us=5)
+    old = rows_of(seed + 100, merge_us, frontier_us, low_us=3 + seed // 3)
+    frontier = Frontier(frontier_us=frontier_us, merge_us=merge_us)
+    count = Tally(SOURCES, frontier, len(new) + len(old))
+    before = MergeMemory(
+        n_held=len(old),
+        held_us=max((row[1] for row in old), default=None),
+        held_arrived_us=min((row[2] for row in old), default=None),
+    )
+    fresh, waited, aside = on_spark(spark, new), on_spark(spark, old), Asides()
+    counted, told = count.riding(fresh)
+    counted.where("_read IS NULL").write.format("noop").mode("overwrite").save()
+    numbers = told()
+    others = count.waited(waited, before, aside)(numbers) if old else NOTHING
+    aside.end()
+    got = count.together(numbers, others, fresh.unionByName(waited))
+    want = naive(new + old)
+    assert {name: got[name] for name in want} == want
