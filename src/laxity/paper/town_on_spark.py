@@ -29,7 +29,8 @@ WARM = 3  # batches that do not count
 SCHEMA = "event timestamp, meter bigint, kwh double"
 CONF = {  # a session of its own keeps what waits where it has room
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming"
-    ".state.RocksDBStateStoreProvider"
+    ".state.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.maintenanceShutdownTimeout": "5s",  # not minutes, at the end
 }
 
 
