@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from laxity.spark.app import App
 
@@ -49,7 +49,7 @@ def used_by(app: App, empty: DataFrame, always: tuple[str, ...]) -> Used:
 def _read_by(app: App, empty: DataFrame) -> list[str]:
     if app.own_query or not _only_says(app, empty.sparkSession, empty.schema):
         return empty.columns
-    plan = app.fn(empty)._jdf.queryExecution().optimizedPlan()
+    plan = app.fn(_may_be_null(empty))._jdf.queryExecution().optimizedPlan()
     nodes = list(_nodes(plan))
     leaves = [node for node in nodes if not node.children().size()]
     if any(leaf.nodeName() == _CACHED for leaf in leaves):
@@ -68,6 +68,12 @@ def _only_says(app: App, spark: SparkSession, schema: StructType) -> bool:
     except Exception:
         return False
     return True
+
+
+def _may_be_null(empty: DataFrame) -> DataFrame:
+    """Rows of which Spark cannot say that they count whatever is in them: kept ones may be null."""
+    schema = StructType([StructField(field.name, field.dataType) for field in empty.schema])
+    return empty.sparkSession.createDataFrame([], schema)
 
 
 def _nodes(plan: Any) -> Iterator[Any]:
