@@ -6,7 +6,7 @@ the edge before and the edge after. Late rows that are due add the results they 
 slices of the history (`replay.py`); which rows the history keeps is told in `history.py`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial, reduce
 from itertools import count
@@ -15,14 +15,14 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from laxity.core.holes import BEGINNING
 from laxity.core.ledger import Fates
 from laxity.core.moment import CONTEXTS, RECENT, Moment, ReviseMemory
 from laxity.core.triggers import Trigger
 from laxity.durations import show_us
 from laxity.spark.app import App, Evaluation
 from laxity.spark.changing import changing
-from laxity.spark.history import Added, History, Holes
+from laxity.spark.found import NO_RESULTS, Found, by_status, numbers_of
+from laxity.spark.history import History, Holes
 from laxity.spark.holes import OLD, OPEN, meets
 from laxity.spark.intake import measured, n_results, riding
 from laxity.spark.lates import (
@@ -33,21 +33,19 @@ from laxity.spark.lates import (
     came_on_time,
     counts,
     decision,
-    fates_of,
     judged,
     new_holes,
     triggered,
 )
-from laxity.spark.latest import RETRACTED, keyed
+from laxity.spark.latest import keyed
 from laxity.spark.places import KEY, US, Places, small
-from laxity.spark.replay import FINAL, REVISED, TENTATIVE, Replay, given_again
+from laxity.spark.replay import FINAL, TENTATIVE, Replay, given_again
 from laxity.spark.stage import Outcome, Turn
 from laxity.spark.state import EVENT_US
 from laxity.spark.travel import Journeys
 from laxity.spark.used import Used
 
 WAITING, REVISIONS = "waiting", "revisions"
-NO_RESULTS = {"first": 0, "revised": 0, "retracted": 0}
 
 
 @dataclass(frozen=True)
@@ -124,22 +122,21 @@ class Revise:
         history.tables.expire(REVISIONS, history.moment.final_us + 1)
         added = {RECENT: n_recent, CONTEXTS: history.keep_contexts(present, behind, holes)}
         self._note_holes(history, holes, lates)
-        found = _Found(history.moment, seen, lates, holes)
+        found = Found(history.moment, seen, lates, holes)
         return self._outcome(rows, results, found, cache(partial(found.memory, before, added)))
 
     def _outcome(
         self,
         rows: DataFrame,
         results: DataFrame,
-        found: "_Found",
+        found: Found,
         memory: Callable[[], ReviseMemory],
     ) -> Outcome:
         """What became of the rows, given the results and what is to be remembered."""
-        told, answered = riding(results, _by_status())
+        told, answered = riding(results, by_status())
 
         def numbers() -> dict[str, Any]:
-            results = NO_RESULTS if found.no_results else answered.get
-            return _numbers(found.moment, memory(), found.said, found.fates) | results
+            return found.numbers(memory()) | (NO_RESULTS if found.no_results else answered.get)
 
         return Outcome(
             keyed(told, self.app.naming(self.places.by)),
@@ -260,7 +257,7 @@ class Revise:
             self.empty_results(rows),
             memory=lambda: before.model_dump(mode="json"),
             fates=lambda: fates,
-            numbers=lambda: _numbers(moment, before, said, fates) | NO_RESULTS,
+            numbers=lambda: numbers_of(moment, before, said, fates) | NO_RESULTS,
             empty=True,
         )
 
@@ -269,39 +266,6 @@ class Revise:
         none = self.places.of(rows.where("false")).withColumn(OLD, F.lit(False))
         plain, moment = partial(self.app.results, by=self.places.by), self._moment({}, None)
         return keyed(self._answers(plain, none, None, moment), self.app.naming(self.places.by))
-
-
-@dataclass(frozen=True)
-class _Found:
-    """What a batch brought, and what is missing."""
-
-    moment: Moment
-    seen: Mapping[str, int]
-    lates: Lates | None
-    holes: Holes | None
-
-    @property
-    def n_due(self) -> int:
-        return self.lates.n_due if self.lates else 0
-
-    @property
-    def no_results(self) -> bool:
-        """Whether there is nothing to answer, now or again."""
-        return self.moment.edge_us == self.moment.answered_us and not self.n_due
-
-    @property
-    def fates(self) -> Fates:
-        return fates_of(self.seen, self.lates)
-
-    @property
-    def said(self) -> dict[str, int]:
-        return {**self.seen, "holes": self.holes.n_holes if self.holes else 0, "due": self.n_due}
-
-    def memory(self, before: ReviseMemory, added: Mapping[str, Added]) -> ReviseMemory:
-        """What to remember, once it can be said how many rows were added to each table."""
-        stock = self.moment.stocked(before.stock, {table: n() for table, n in added.items()})
-        newest_us, n_waiting = self.moment.newest_us, self.fates.held
-        return ReviseMemory(newest_us=newest_us, n_waiting=n_waiting, stock=stock)
 
 
 def _lateness(moment: Moment) -> dict[str, Column]:
@@ -325,20 +289,3 @@ def _behind(lates: Lates | None, moment: Moment) -> DataFrame | None:
 def _too_late(rows: DataFrame, moment: Moment) -> DataFrame:
     late_by = F.expr(f"({moment.before_us}L - unix_micros(_event)) / 1e6")
     return rows.where(_lateness(moment)["too_late"]).withColumn("late_by", late_by)
-
-
-def _by_status() -> list[Column]:
-    return [
-        F.expr("count_if(_revision = 0)").alias("first"),
-        F.expr(f"count_if(_status = '{REVISED}')").alias("revised"),
-        F.expr(f"count_if(_status = '{RETRACTED}')").alias("retracted"),
-    ]
-
-
-def _numbers(
-    moment: Moment, memory: ReviseMemory, said: Mapping[str, int], fates: Fates
-) -> dict[str, Any]:
-    told = {name: said[name] for name in ("on_time", "late", "too_late", "due", "holes")}
-    final_us = None if moment.newest_us == BEGINNING else moment.final_us
-    kept = {"waiting": fates.held, "dead": fates.dead, "kept": memory.n_kept}
-    return {"final_us": final_us} | told | kept

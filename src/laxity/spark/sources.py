@@ -52,8 +52,8 @@ class Source:
         """Every row with Laxity's columns; the user's beside them, or in one struct."""
         arrival = F.lit(None).cast("timestamp") if self.arrival is None else self.arrival
         dead = self._unread()
-        row = F.struct(*map(_quoted, self.df.columns))
-        user = [_quoted(name) for name in self.df.columns if name != _CORRUPT]
+        row = F.struct(*map(quoted, self.df.columns))
+        user = [quoted(name) for name in self.df.columns if name != _CORRUPT]
         return self.df.select(
             F.lit(self.name).alias("_source"),
             self.event.alias("_event"),
@@ -66,7 +66,7 @@ class Source:
 
     def _unread(self) -> Column:
         """Why the row's time could not be read; null if it could."""
-        told = _quoted(self.terms.event_time).isNotNull()
+        told = quoted(self.terms.event_time).isNotNull()
         timeless = F.when(self.event.isNull(), F.when(told, BAD_TIMESTAMP).otherwise(NO_TIMESTAMP))
         if _CORRUPT not in self.df.columns:
             return timeless
@@ -149,11 +149,11 @@ def _parsed(name: str, df: DataFrame, schema: str | StructType) -> DataFrame:
 def _time(name: str, df: DataFrame, column: str, role: str) -> Column:
     kind = _type_of(name, df, column, role)
     if isinstance(kind, TimestampType):
-        return _quoted(column)
+        return quoted(column)
     if isinstance(kind, TimestampNTZType | DateType):
-        return _quoted(column).cast("timestamp")
+        return quoted(column).cast("timestamp")
     if isinstance(kind, StringType):
-        return F.try_to_timestamp(_quoted(column))
+        return F.try_to_timestamp(quoted(column))
     raise ConfigError(
         f"source {name}: {role} column {column} is {kind.simpleString()}, not a time; for a number "
         f'say its unit first, like df.withColumn("{column}", F.timestamp_millis("{column}"))'
@@ -167,15 +167,15 @@ def _sequence(name: str, df: DataFrame, given: str | Sequence[str] | None) -> tu
             raise ConfigError(
                 f"source {name}: rows with a map cannot be hashed; name a sequence column"
             )
-        return F.xxhash64(*map(_quoted, df.columns)), "a hash of the row"
+        return F.xxhash64(*map(quoted, df.columns)), "a hash of the row"
     columns = [given] if isinstance(given, str) else list(given)
     whole = [isinstance(_type_of(name, df, c, "sequence"), IntegralType) for c in columns]
     if len(columns) == 1 and whole == [True]:
-        return _quoted(columns[0]).cast("bigint"), columns[0]
+        return quoted(columns[0]).cast("bigint"), columns[0]
     if len(columns) == 2 and whole == [True, True]:  # noqa: PLR2004
-        high, low = (_quoted(column).cast("bigint") for column in columns)
+        high, low = (quoted(column).cast("bigint") for column in columns)
         return F.shiftleft(high, _OFFSET_BITS) + low, " + ".join(columns)
-    return F.xxhash64(*map(_quoted, columns)), f"a hash of {', '.join(columns)}"
+    return F.xxhash64(*map(quoted, columns)), f"a hash of {', '.join(columns)}"
 
 
 def _type_of(name: str, df: DataFrame, column: str, role: str) -> DataType:
@@ -185,7 +185,8 @@ def _type_of(name: str, df: DataFrame, column: str, role: str) -> DataType:
     return df.schema[column].dataType
 
 
-def _quoted(column: str) -> Column:
+def quoted(column: str) -> Column:
+    """A column by its name, whatever letters that has."""
     return F.col("`" + column.replace("`", "``") + "`")
 
 

@@ -2,9 +2,10 @@
 
 A stage is called once a batch with the rows, and a `Turn` that tells it the time, what the intake
 saw, its own memory and the state tables. It answers with an `Outcome`. Stages build DataFrames;
-the batch protocol decides when they run and when anything becomes durable. So a stage must not
-write, and must answer alike when it is called again for the same batch after a crash. What it must
-count it counts beside the other jobs of the batch (`Turn.aside`), and tells when asked.
+the batch protocol decides when they run and when anything becomes durable. So a stage writes
+nothing but what it planned for a table, which may begin early (`Tables.begin`), and must answer
+alike when it is called again for the same batch after a crash. What it must count it counts beside
+the other jobs of the batch (`Turn.aside`), and tells when asked.
 """
 
 from collections.abc import Callable, Sequence

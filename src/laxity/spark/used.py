@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from laxity.spark.app import App
+from laxity.spark.sources import quoted
 
 _CACHED = "InMemoryRelation"  # it does not tell what it was made of
 
@@ -27,14 +28,14 @@ class Used:
 
     def narrow(self, rows: DataFrame) -> DataFrame:
         """The rows as they are kept."""
-        return rows.select(*map(_column, self.names))
+        return rows.select(*map(quoted, self.names))
 
     def widen(self, rows: DataFrame) -> DataFrame:
         """Kept rows with all columns."""
         there = set(self.names)
         return rows.select(
             *(
-                _column(field.name) if field.name in there else _null(field.name, field.dataType)
+                quoted(field.name) if field.name in there else _null(field.name, field.dataType)
                 for field in self.schema
             )
         )
@@ -85,10 +86,6 @@ def _nodes(plan: Any) -> Iterator[Any]:
 
 def _each(seq: Any) -> Iterator[Any]:
     return (seq.apply(n) for n in range(seq.size()))
-
-
-def _column(name: str) -> Column:
-    return F.col(f"`{name}`")
 
 
 def _null(name: str, kind: Any) -> Column:

@@ -1,0 +1,73 @@
+"""What a revise found in a batch, in numbers: for its memory, the ledger and the report."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from laxity.core.holes import BEGINNING
+from laxity.core.ledger import Fates
+from laxity.core.moment import Moment, ReviseMemory
+from laxity.spark.history import Added, Holes
+from laxity.spark.lates import Lates, fates_of
+from laxity.spark.latest import RETRACTED
+from laxity.spark.replay import REVISED
+
+NO_RESULTS = {"first": 0, "revised": 0, "retracted": 0}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a batch brought, and what is missing."""
+
+    moment: Moment
+    seen: Mapping[str, int]
+    lates: Lates | None
+    holes: Holes | None
+
+    @property
+    def no_results(self) -> bool:
+        """Whether there is nothing to answer, now or again."""
+        return self.moment.edge_us == self.moment.answered_us and not self._n_due
+
+    @property
+    def fates(self) -> Fates:
+        """What became of the rows."""
+        return fates_of(self.seen, self.lates)
+
+    @property
+    def _n_due(self) -> int:
+        return self.lates.n_due if self.lates else 0
+
+    def memory(self, before: ReviseMemory, added: Mapping[str, Added]) -> ReviseMemory:
+        """What to remember, once it can be said how many rows were added to each table."""
+        stock = self.moment.stocked(before.stock, {table: n() for table, n in added.items()})
+        newest_us, n_waiting = self.moment.newest_us, self.fates.held
+        return ReviseMemory(newest_us=newest_us, n_waiting=n_waiting, stock=stock)
+
+    def numbers(self, memory: ReviseMemory) -> dict[str, Any]:
+        """What the report tells, but for the results."""
+        n_holes = self.holes.n_holes if self.holes else 0
+        said = {**self.seen, "holes": n_holes, "due": self._n_due}
+        return numbers_of(self.moment, memory, said, self.fates)
+
+
+def numbers_of(
+    moment: Moment, memory: ReviseMemory, said: Mapping[str, int], fates: Fates
+) -> dict[str, Any]:
+    """The numbers of a report, but for the results."""
+    told = {name: said[name] for name in ("on_time", "late", "too_late", "due", "holes")}
+    final_us = None if moment.newest_us == BEGINNING else moment.final_us
+    kept = {"waiting": fates.held, "dead": fates.dead, "kept": memory.n_kept}
+    return {"final_us": final_us} | told | kept
+
+
+def by_status() -> list[Column]:
+    """How many results are given for the first time, again, and taken back."""
+    return [
+        F.expr("count_if(_revision = 0)").alias("first"),
+        F.expr(f"count_if(_status = '{REVISED}')").alias("revised"),
+        F.expr(f"count_if(_status = '{RETRACTED}')").alias("retracted"),
+    ]
