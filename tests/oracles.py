@@ -171,6 +171,73 @@ def _reading(batches: Sequence[Batch], before: Sequence[Reading], setting: Setti
 
 
 @dataclass(frozen=True)
+class Nested:
+    """A merge of two sources that is one input of a second merge, a third source the other."""
+
+    inner_us: int
+    outer_us: int
+
+
+def read_nested(
+    batches: Sequence[Sequence[Sequence[int]]], slack: Nested
+) -> list[list[tuple[int, int, str]]]:
+    """What the second merge reads in each batch: source, number of its row, how.
+
+    `batches` are the events of the three sources, all different, so that nothing hangs on ranks.
+    """
+    came: list[tuple[int, int, int]] = []  # event, source, number
+    counts = [0, 0, 0]
+    first, second = _Naive(slack.inner_us), _Naive(slack.outer_us)
+    readings = []
+    for batch in batches:
+        new: list[tuple[int, int, int]] = []
+        for source, events in enumerate(batch):
+            new += [(us, source, counts[source] + n) for n, us in enumerate(events)]
+            counts[source] += len(events)
+        came += new
+        newest = [max((row[0] for row in came if row[1] == s), default=None) for s in range(3)]
+        inner = first.read([row for row in new if row[1] < 2], newest[:2], ties=2)
+        outer = [row for row, _ in inner] + [row for row in new if row[1] == 2]
+        read = second.read(outer, [newest[2], first.frontier_us], ties=1)
+        readings.append([(row[1], row[2], mark) for row, mark in read])
+    return readings
+
+
+class _Naive:
+    """One merge, without idle sources: keeps all it was given and looks at all of it each time."""
+
+    def __init__(self, slack_us: int) -> None:
+        self._slack_us = slack_us
+        self._held: list[tuple[int, int, int]] = []
+        self._last_us: int | None = None
+        self.frontier_us: int | None = None
+
+    def read(
+        self, new: Sequence[tuple[int, int, int]], newest: Sequence[int | None], ties: int
+    ) -> list[tuple[tuple[int, int, int], str]]:
+        """The rows it lets go. `newest` by input; the first `ties` of them may repeat a time."""
+        known = [us for us in newest if us is not None]
+        ready_us = None
+        if len(known) == len(newest):
+            ready_us = min(us - (n < ties) for n, us in enumerate(known))
+        limits = [ready_us, self.frontier_us]
+        limits += [max(known) - self._slack_us - 1] if known else []
+        self.frontier_us = max((us for us in limits if us is not None), default=None)
+        late = sorted(row for row in new if self._last_us is not None and row[0] < self._last_us)
+        rest = sorted([*self._held, *(row for row in new if row not in late)])
+        go = [row for row in rest if self.frontier_us is not None and row[0] <= self.frontier_us]
+        self._held = [row for row in rest if row not in go]
+        if go:
+            self._last_us = go[-1][0]
+        marked = [(row, "late") for row in late]
+        for row in go:
+            marked.append(
+                (row, "ready" if ready_us is not None and row[0] <= ready_us else "slack")
+            )
+        return marked
+
+
+@dataclass(frozen=True)
 class Met:
     """One row read by the join: the rows it is compared with, and both windows afterwards."""
 

@@ -1,5 +1,7 @@
 """Small traces as Parquet files, and pipelines over them."""
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,7 +62,7 @@ def trace_source(spark: SparkSession, path: Path, rows_per_batch: int, name: str
 
 
 def with_stage(stream: Stream, stage: Stage) -> Stream:
-    return replace(stream, stages=(*stream.stages, stage))
+    return replace(stream, branch=replace(stream.branch, stages=(*stream.stages, stage)))
 
 
 def run(stream: Stream, work: Path, sink: Any = None, name: str = "test") -> Any:
@@ -71,3 +73,20 @@ def run(stream: Stream, work: Path, sink: Any = None, name: str = "test") -> Any
     )
     assert query.await_termination(timeout_s=300)
     return query
+
+
+def live(stream: Stream, work: Path) -> Any:
+    """Start a stream that does not end by itself."""
+    return stream.start(
+        "live", sink=lx.parquet(str(work / "out")), checkpoint=str(work / "c"), trigger="200ms"
+    )
+
+
+def await_that(query: Any, holds: Callable[[Any], bool], within_s: float = 60) -> Any:
+    """The first report of which it holds."""
+    until = time.monotonic() + within_s
+    while time.monotonic() < until:
+        query.await_termination(0.1)
+        if query.reports(last=1) and holds(query.report()):
+            return query.report()
+    raise AssertionError(f"never so: {query.report()}")

@@ -17,7 +17,7 @@ from laxity.core.merge import MergeTerms
 from laxity.core.operators import Graph, Operator
 from laxity.core.regressors import Linear, Regressor
 from laxity.core.slack import Seen, parse_slack
-from laxity.core.tuned import Tuned, refuse_below_floor
+from laxity.core.tuned import SEEN, Shared, Tuned, refuse_below_floor
 from laxity.core.tuner import PATIENCE_US, Tuner, tuning_of
 from laxity.errors import ConfigError, StateError
 from laxity.sim import merge
@@ -188,6 +188,32 @@ def test_it_never_chooses_slacks_it_predicts_to_miss_the_deadline_if_others_keep
         assert tuning.worst_s < 6
     else:
         assert tuning.slacks_us["merge"] in (0, slack_us)
+
+
+def test_several_merges_share_a_tuner_and_the_last_decides_for_all() -> None:
+    before = {"first": (), "second": ("first",), "merge": ("second",)}
+    rule = Tuned("8s", fitting=QUICK)
+    parts = {name: Shared(rule, before, name) for name in before}
+    alone = rule.tuner_of(before)
+    memory: dict[str, Any] = {}
+    told: dict[str, Any] = {}
+    for n in range(40):
+        seen = {
+            name: Seen(100, (), S + (n + k) * S // 10, n * S, n * S, k * S, 100, 10 * k)
+            for k, name in enumerate(before)
+        }
+        in_force = told.get("slacks_us") or alone.cold_us()
+        slacks_us, told = alone.next(told, seen)
+        heard = {}
+        for name in ("first", "second"):
+            slack_us, saw = parts[name].next(memory, seen[name])
+            assert slack_us == in_force[name]
+            heard[name] = Seen(**json.loads(json.dumps(saw))[SEEN])
+        slack_us, memory = parts["merge"].hearing(heard).next(memory, seen["merge"])
+        assert slack_us == slacks_us["merge"]
+        assert memory["slacks_us"] == told["slacks_us"]
+    assert memory["slacks_us"] != alone.cold_us()
+    assert parts["first"].hold_us(S) == rule.hold_us(S) // 3
 
 
 def test_a_deadline_below_the_batch_floor_is_refused_with_the_floor() -> None:

@@ -1,7 +1,8 @@
 """A driver process that kills itself at a named point of the batch protocol.
 
-    python crash_child.py FOLDER [POINT BATCH]
+    python crash_child.py FOLDER PIPELINE [POINT BATCH]
 
+PIPELINE is `hold` (a source, and a stage that holds rows) or `revise` (merges, then a revise).
 POINT is `PHASE.enter` or `PHASE.exit`, `commit.draft` (the commit is written but not yet in
 place) or `clean.delete` (the first file of a clean-up is gone). Without POINT it runs to the end.
 Java's loaded classes go to an archive, named by CLASSES, or come from there: twice as fast.
@@ -15,7 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+import readings
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import laxity as lx
 import stages
@@ -23,6 +26,7 @@ import traces
 from laxity.spark import files, phases
 from laxity.spark.java import find_java
 from laxity.spark.session import QUIET, SETTINGS
+from laxity.spark.stream import Stream
 
 JAVA = "spark.driver.extraJavaOptions"
 SCHEMA = "id bigint, area bigint, ts string, arrival timestamp"
@@ -91,8 +95,8 @@ def arm(point: str, batch: str) -> None:
     Path.replace = replace  # type: ignore[method-assign,assignment]
 
 
-def run(spark: SparkSession, folder: Path) -> None:
-    """The pipeline under test, to the end of its input."""
+def hold(spark: SparkSession, folder: Path) -> Stream:
+    """A source, and a stage that holds rows."""
     rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
     source = lx.source(
         "bus",
@@ -101,14 +105,35 @@ def run(spark: SparkSession, folder: Path) -> None:
         arrival="arrival",
         sequence="id",
     )
-    traces.run(traces.with_stage(lx.stream(source), stages.Hold()), folder)
+    return traces.with_stage(lx.stream(source), stages.Hold())
 
 
-def main(folder: Path, *kill: str) -> None:
+def revise(spark: SparkSession, folder: Path) -> Stream:
+    """Two merges, and what slack and lateness made them read too early mended behind them."""
+    north, south, east = (
+        readings.stream(spark, folder / name, name).branch.own_sources[0]
+        for name in ("north", "south", "east")
+    )
+
+    def flat(rows: DataFrame) -> DataFrame:
+        sides = ("land.north", "land.south", "east")
+        both = [F.coalesce(*(f"{side}.{c}" for side in sides)).alias(c) for c in ("meter", "kwh")]
+        return rows.select("_event", *both)
+
+    land = lx.merge(north, south, slack="2h").named("land")
+    app = lx.App(readings.totals, windows=readings.TOTALS)
+    merged = lx.merge(land, east, slack="2h").apply(flat)
+    return merged.revise(app, by="meter", lateness="40h", period="1h")
+
+
+PIPELINES = {"hold": hold, "revise": revise}
+
+
+def main(folder: Path, pipeline: str, *kill: str) -> None:
     if kill:
         arm(*kill)
     spark = session()
-    run(spark, folder)
+    traces.run(PIPELINES[pipeline](spark, folder), folder)
     end(spark)
 
 

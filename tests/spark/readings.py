@@ -79,8 +79,8 @@ def plain_totals(readings: Iterable[Reading]) -> dict[tuple[int, int], tuple[int
 
 
 def hour_of(when: datetime) -> int:
-    """The hour of a result's time."""
-    us = int(when.astimezone(UTC).timestamp()) * 1_000_000
+    """The hour of a result's time; without a zone it is in UTC."""
+    us = int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()) * 1_000_000
     return (us - START_US) // HOUR_US
 
 

@@ -1,56 +1,24 @@
 """Crash anywhere: the driver is killed, started again, and nothing is lost or doubled."""
 
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from killing import killed_at_points, killed_at_random, to_the_end
 
 import traces
 from laxity.core.ledger import Ledger
 from laxity.core.report import Report
-from laxity.spark.checkpoint import commit_ids, read_last_commit
+from laxity.spark.checkpoint import read_last_commit
 from laxity.spark.files import LocalFiles
 from laxity.spark.reports import read_reports
 
 pytestmark = pytest.mark.crash
 
-CHILD = Path(__file__).with_name("crash_child.py")
 ROWS_PER_FILE = 60
-POINTS = [
-    "intake.enter",
-    "output.enter",
-    "output.exit",  # the output is durable, the batch is not
-    "state.exit",
-    "commit.draft",  # inside the commit: written, not yet in place
-    "commit.exit",
-    "clean.delete",  # half-way through the clean-up
-    "clean.exit",  # between our commit and Spark's
-]
-RANDOM_KILLS = 15
-
-
-def start(folder: Path, *kill: str) -> subprocess.Popen[str]:
-    """A driver in a process group of its own, so that Java dies with it when it is to."""
-    return subprocess.Popen(
-        [sys.executable, str(CHILD), str(folder), *kill],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},  # it imports what we do
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def ended(child: subprocess.Popen[str]) -> str:
-    _, told = child.communicate(timeout=240)
-    return told
 
 
 def durable(folder: Path) -> dict[str, Any]:
@@ -92,43 +60,6 @@ def rows_in(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def to_the_end(folder: Path) -> None:
-    child = start(folder)
-    told = ended(child)
-    assert child.returncode == 0, told
-
-
-def killed_at_points(folder: Path) -> None:
-    """Only the Python half is killed; the next start has to outwait the dying Java."""
-    for n, point in enumerate(POINTS):
-        child = start(folder, point, str(n))
-        told = ended(child)
-        assert child.returncode == -signal.SIGKILL, f"{point} was not reached: {told}"
-
-
-def killed_at_random(folder: Path) -> None:
-    """Both halves are killed, in turns: some time after the start, some time after a commit."""
-    rng = np.random.default_rng(15)
-    checkpoint = LocalFiles(str(folder / "checkpoint"))
-    n_before = (commit_ids(checkpoint) or [-1])[-1]
-    for n in range(RANDOM_KILLS):
-        before = commit_ids(checkpoint)[-1:]
-        child = start(folder)
-        assert child.stderr is not None
-        for line in child.stderr:
-            if line.startswith("laxity contract"):
-                break
-        until = time.monotonic() + (60 if n % 2 else rng.uniform(0.0, 2.5))
-        while time.monotonic() < until and commit_ids(checkpoint)[-1:] == before:
-            time.sleep(0.01)
-        time.sleep(rng.uniform(0.0, 0.5))
-        assert child.poll() is None, "it ended before it was killed: the trace is too short"
-        os.killpg(child.pid, signal.SIGKILL)
-        child.communicate()
-    n_commits = commit_ids(checkpoint)[-1] - n_before
-    assert n_commits >= RANDOM_KILLS // 2, "too few kills fell between commits"
-
-
 Runs = tuple[dict[str, Any], dict[str, Any], int]  # what is left: calm, killed; and how many rows
 
 
@@ -150,9 +81,9 @@ def runs(
         patch.setenv("CLASSES", str(java_classes))
         for folder in (calm, killed):
             write_input(folder / "input", n_files)
-        to_the_end(calm)
-        kill(killed)
-        to_the_end(killed)
+        to_the_end(calm, "hold")
+        kill(killed, "hold")
+        to_the_end(killed, "hold")
     return durable(calm), durable(killed), n_files * ROWS_PER_FILE
 
 

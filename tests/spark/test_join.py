@@ -7,7 +7,8 @@ from typing import Any
 import feeds
 import numpy as np
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import laxity as lx
 import traces
@@ -51,6 +52,21 @@ def test_same_as_core_the_pairs_and_the_missed_ones(
         assert row["_event"] == max(row["bus"]["ts"], row["scats"]["ts"])
         assert row["_arrival"] == max(row["bus"]["arrival"], row["scats"]["arrival"])
         assert row["area"] == row["bus"]["area"] == row["scats"]["area"]
+
+
+def test_pairs_are_counted_when_a_revise_keeps_them_at_hand(
+    spark: SparkSession, work: Path
+) -> None:
+    feeds.feed(work / "bus", feeds.rows([0, 1, 2, 3, 4, 5]), [3])
+    feeds.feed(work / "scats", feeds.rows([0, 1, 2, 3, 4, 5]), [3])
+
+    def hourly(rows: DataFrame) -> DataFrame:
+        return rows.groupBy("area", F.window("_event", "1 hour")).agg(F.count("*").alias("n"))
+
+    pairs = lx.merge(*two(spark, work), slack=None).join("bus", "scats", on="area", within="1s")
+    app = lx.App(hourly, windows=[("1h", "1h")])
+    query = traces.run(pairs.revise(app, by="area", lateness="1h"), work, lx.memory())
+    assert sum(report.stages["join"]["compared"] for report in query.reports()) == 5
 
 
 def test_a_row_too_old_to_know_what_it_missed_makes_the_count_inexact(

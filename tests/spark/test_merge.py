@@ -1,6 +1,5 @@
 """A merge on Spark: one order, whatever the cuts; nothing lost, nothing stalls."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -94,33 +93,18 @@ def test_a_source_that_breaks_its_own_order_has_late_rows_that_are_not_lost(
     assert sum(report.stages["merge"]["late"] for report in query.reports()) == 2
 
 
-def live(stream: Stream, work: Path) -> Any:
-    return stream.start(
-        "live", sink=lx.parquet(str(work / "out")), checkpoint=str(work / "c"), trigger="200ms"
-    )
-
-
-def await_that(query: Any, holds: Callable[[Any], bool], within_s: float = 60) -> Any:
-    until = time.monotonic() + within_s
-    while time.monotonic() < until:
-        query.await_termination(0.1)
-        if query.reports(last=1) and holds(query.report()):
-            return query.report()
-    raise AssertionError(f"never so: {query.report()}")
-
-
 def test_sources_that_stop_or_never_start_stall_nothing_and_are_named(
     spark: SparkSession, work: Path
 ) -> None:
     feeds.feed(work / "bus", feeds.rows(range(1, 30)), [10, 20])
     feeds.feed(work / "scats", feeds.rows([1, 2, 3]), [])
     silent = feeds.source(spark, work / "silent", idle_after="2s")
-    query = live(lx.merge(*two(spark, work, idle_after="2s"), silent, slack=None), work)
+    query = traces.live(lx.merge(*two(spark, work, idle_after="2s"), silent, slack=None), work)
     try:
-        report = await_that(query, lambda report: report.ledger.released == 32)
+        report = traces.await_that(query, lambda report: report.ledger.released == 32)
         assert {"scats", "silent"} <= set(report.idle)
         feeds.write(work / "silent", 0, feeds.rows([4, 40]))
-        report = await_that(query, lambda report: report.ledger.rows_in == 34)
+        report = traces.await_that(query, lambda report: report.ledger.rows_in == 34)
         assert "silent" not in report.idle
         assert sum(one.stages["merge"]["late"] for one in query.reports()) == 1
     finally:
@@ -133,16 +117,18 @@ def test_a_restart_while_one_source_is_behind_waits_for_it_and_loses_nothing(
     feeds.feed(work / "bus", feeds.rows(range(1, 30)), [])
     feeds.feed(work / "scats", feeds.rows(range(1, 6)), [])
     stream = lx.merge(*two(spark, work, idle_after="1h", unique_times=True), slack=None)
-    query = live(stream, work)
+    query = traces.live(stream, work)
     try:
-        report = await_that(query, lambda report: report.ledger.rows_in == 34)
+        report = traces.await_that(query, lambda report: report.ledger.rows_in == 34)
     finally:
         query.stop()
     assert (report.ledger.released, report.ledger.held) == (10, 24)
     feeds.write(work / "scats", 1, feeds.rows(range(6, 30), first_id=5))
-    query = live(lx.merge(*two(spark, work, idle_after="1h", unique_times=True), slack=None), work)
+    query = traces.live(
+        lx.merge(*two(spark, work, idle_after="1h", unique_times=True), slack=None), work
+    )
     try:
-        report = await_that(query, lambda report: report.ledger.rows_in == 58)
+        report = traces.await_that(query, lambda report: report.ledger.rows_in == 58)
     finally:
         query.stop()
     assert (report.ledger.released, report.ledger.held) == (58, 0)
@@ -155,10 +141,10 @@ def test_no_row_is_held_for_longer_than_the_wall_clock_bound(
 ) -> None:
     feeds.feed(work / "bus", feeds.rows([1, 2, 3]), [])
     stream = lx.merge(*two(spark, work), slack=None, hold_at_most="1s")
-    query = live(stream, work)
+    query = traces.live(stream, work)
     try:
-        await_that(query, lambda report: report.ledger.held == 3)
-        report = await_that(query, lambda report: report.ledger.released == 3)
+        traces.await_that(query, lambda report: report.ledger.held == 3)
+        report = traces.await_that(query, lambda report: report.ledger.released == 3)
     finally:
         query.stop()
     assert report.ledger.held == 0

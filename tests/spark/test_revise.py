@@ -136,7 +136,7 @@ def test_behind_a_merge_answers_come_first_and_are_then_exact(
     for name, batches in (("north", north), ("south", south)):
         for n, batch in enumerate(batches):
             readings.write(work / name, n, batch)
-        sources += readings.stream(spark, work / name, name).sources
+        sources += readings.stream(spark, work / name, name).branch.sources
     merged = lx.merge(*sources, slack="2h").apply(flat)
     sink = lx.memory()
     query = traces.run(merged.revise(TOTALS, by="meter", lateness="20h"), work, sink)
@@ -155,7 +155,7 @@ def test_rows_held_by_a_merge_and_by_a_trigger_are_both_held(
     rows = [[(0, 0, 1), (1, 9, 1)], [(1, 10, 1), (1, 12, 1)], [(0, 5, 1), (1, 13, 1)]]
     for n, batch in enumerate(rows):
         readings.write(work / "in", n, batch)
-    merged = lx.merge(*readings.stream(spark, work / "in").sources, slack=None)
+    merged = lx.merge(*readings.stream(spark, work / "in").branch.sources, slack=None)
     stream = merged.revise(TOTALS, by="meter", lateness="20h", trigger="lazy")
     ledger = traces.run(stream, work, lx.memory()).report().ledger
     assert (ledger.rows_in, ledger.released, ledger.held) == (6, 4, 2)

@@ -17,6 +17,7 @@ from laxity.core.operators import Operator
 from laxity.core.slack import SlackRule
 from laxity.core.tuner import tuning_of
 from laxity.errors import ConfigError
+from laxity.spark.branch import Branch
 from laxity.spark.checkpoint import read_last_commit
 from laxity.spark.files import LocalFiles
 from laxity.spark.merge import Merge
@@ -72,10 +73,12 @@ def test_a_deadline_below_the_floor_is_refused_with_what_was_measured(
 
 def test_models_are_made_in_a_thread_that_ends_when_told() -> None:
     point = Point(0, 1, 1, 0, 0, 0, 1, 1, 0)
-    merge, end = fitted_aside(Merge(("bus",), MergeTerms(lx.Tuned("6s"))))
-    assert isinstance(merge.rule.rule, lx.Tuned)
-    assert merge.rule.rule.fitting is not None
-    assert merge.rule.rule.fitting.latest("merge", Operator(), (point,)) is None
+    branch, end = fitted_aside(Branch((), (Merge(("bus",), MergeTerms(lx.Tuned("6s"))),)))
+    assert branch.merge is not None
+    rule = branch.merge.rule.rule
+    assert isinstance(rule, lx.Tuned)
+    assert rule.fitting is not None
+    assert rule.fitting.latest("merge", Operator(), (point,)) is None
     (thread,) = tuners()
     end()
     thread.join(timeout=10)
@@ -97,12 +100,12 @@ def test_calibrate_records_points_for_a_tuner_to_start_from(
         return lx.merge(*live(spark), slack=slack)
 
     out = work / "history.json"
-    points = lx.calibrate(build, ["1s", "2s"], seconds=6, out=out, told=told.append)
+    history = lx.calibrate(build, ["1s", "2s"], seconds=6, out=out, told=told.append)
     assert told == ["slack 1s, run 1 of 2", "slack 2s, run 2 of 2"]
-    assert {point.slack_us for point in points} == {1_000_000, 2_000_000}
+    assert {point.slack_us for point in history["merge"]} == {1_000_000, 2_000_000}
     assert json.loads(out.read_text())["version"] == 1
-    assert load_history(out) == {"merge": points}
-    assert lx.Tuned("6s", history=out).tuner.history == {"merge": points}
+    assert load_history(out) == history
+    assert lx.Tuned("6s", history=out).tuner.history == history
 
 
 def live(spark: SparkSession) -> list[Any]:

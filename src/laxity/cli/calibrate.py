@@ -38,8 +38,8 @@ def calibrate(
     console = Console(stderr=True)
     with console.status("starting Spark") as status:
         lx.session("laxity calibrate")
-        points = lx.calibrate(build, tried, seconds=seconds, out=out, told=status.update)
-    Console().print(f"{len(points)} points of {len(tried)} slacks in {out}")
+        history = lx.calibrate(build, tried, seconds=seconds, out=out, told=status.update)
+    Console().print(f"{sum(map(len, history.values()))} points of {len(tried)} slacks in {out}")
     Console().print(f'use it with lx.Tuned("6s", history="{out}")', highlight=False)
     return 0
 

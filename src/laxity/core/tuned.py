@@ -1,9 +1,10 @@
-"""The slack rule that starts from a deadline: one merge under a tuner.
+"""The slack rule that starts from a deadline: the merges of a query under one tuner.
 
-`Tuned` is to a query with one merge what `laxity.core.tuner.Tuner` is to any graph.
+`Tuned` is the rule of a query with one merge, `Shared` that of each merge if there are several.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,7 +16,8 @@ from laxity.core.tuner import Tuner
 from laxity.durations import Duration, duration_us, show_us
 from laxity.errors import ConfigError
 
-MERGE = "merge"  # the operator's name in a history
+MERGE = "merge"  # in a history: the query's merge, the last one if there are several
+SEEN = "seen"  # where a merge that does not decide leaves what it saw
 
 
 @dataclass(frozen=True)
@@ -42,16 +44,27 @@ class Tuned:
     tuner: Tuner = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "tuner", self.tuner_of({}))
+
+    def tuner_of(self, before: Mapping[str, tuple[str, ...]]) -> Tuner:
+        """The tuner of a query with several merges.
+
+        `before` tells which merges each one takes in, and names those first; the last is `MERGE`.
+        """
+        window_us = duration_us(self.window, "window")
+        graph = {
+            name: Operator(tuple((one, 0) for one in taken), window_us=window_us)
+            for name, taken in (before or {MERGE: ()}).items()
+        }
         history = self.history or ()
-        points = history if isinstance(history, tuple) else load_history(history).get(MERGE, ())
-        tuner = Tuner(
-            Graph({MERGE: Operator(window_us=duration_us(self.window, "window"))}),
+        points = {MERGE: history} if isinstance(history, tuple) else load_history(history)
+        return Tuner(
+            Graph(graph),
             duration_us(self.deadline, "deadline"),
             self.alpha,
             FitNow(self.seed) if self.fitting is None else self.fitting,
-            {MERGE: points},
+            points,
         )
-        object.__setattr__(self, "tuner", tuner)
 
     def next(self, memory: Memory, seen: Seen) -> tuple[int | None, Memory]:
         """The slack the tuner has for its one merge."""
@@ -70,6 +83,57 @@ class Tuned:
 
     def __str__(self) -> str:
         return f"tuned so that results are out within {show_us(self.tuner.deadline_us)}"
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A tuned rule as one of several merges has it; `before` as for `Tuned.tuner_of`.
+
+    Rows go through all merges within a batch. The last one, called `MERGE`, decides for all, from
+    what it saw and `heard` of the others. Those go by what was decided in the batch before: their
+    `next` is given the last one's memory.
+
+    >>> jams, last = (Shared(Tuned("6s"), {"jams": (), MERGE: ("jams",)}, name)
+    ...               for name in ("jams", MERGE))
+    >>> slack_us, saw = jams.next({}, Seen(n_rows=5))
+    >>> slack_us, saw[SEEN]["n_rows"], last.hearing({"jams": Seen(n_rows=5)}).next({}, Seen())[0]
+    (750000, 5, 750000)
+    """
+
+    grid: ClassVar[tuple[float, ...]] = ()
+
+    rule: Tuned
+    before: Mapping[str, tuple[str, ...]]
+    name: str
+    heard: Mapping[str, Seen] = field(default_factory=dict)
+    tuner: Tuner = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tuner", self.rule.tuner_of(self.before))
+
+    @property
+    def decides(self) -> bool:
+        """Whether it is the last merge's."""
+        return self.name == MERGE
+
+    def hearing(self, heard: Mapping[str, Seen]) -> "Shared":
+        """The rule, told what the merges before saw."""
+        return replace(self, heard=heard)
+
+    def next(self, memory: Memory, seen: Seen) -> tuple[int | None, Memory]:
+        """The slack of its merge."""
+        if self.decides:
+            slacks_us, memory = self.tuner.next(memory, {**self.heard, MERGE: seen})
+            return slacks_us[MERGE], memory
+        slacks_us = memory.get("slacks_us") or self.tuner.cold_us()
+        return slacks_us[self.name], {SEEN: asdict(seen)}
+
+    def hold_us(self, batch_us: int) -> int:
+        """As for `Tuned`, shared by the merges a row goes through."""
+        return self.rule.hold_us(batch_us) // self.tuner.graph.most_merges()
+
+    def __str__(self) -> str:
+        return str(self.rule)
 
 
 def refuse_below_floor(deadline: Duration, batch_us: int, every_us: int = 0) -> None:

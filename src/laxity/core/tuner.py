@@ -68,10 +68,14 @@ class Tuner:
             memory |= {"watches": _listed({name: watch_from(one) for name, one in seen.items()})}
         return dict(memory["slacks_us"]), memory
 
+    def cold_us(self) -> dict[str, int]:
+        """The slacks while nothing is known."""
+        share = (1 - self.alpha) / 2 / self.graph.most_merges()
+        return dict.fromkeys(self.graph.merges, int(self.deadline_us * share))
+
     def _cold(self, seen: Mapping[str, Seen]) -> Memory:
         """Nothing known but what history tells."""
-        share = (1 - self.alpha) / 2 / self.graph.most_merges()
-        slacks_us = dict.fromkeys(self.graph.merges, int(self.deadline_us * share))
+        slacks_us = self.cold_us()
         points = {
             name: [list(one) for one in thinned(tuple(self.history.get(name, ())))]
             for name in self.graph.operators

@@ -6,6 +6,8 @@ lost between reading and writing, or in a stage, breaks the ledger's sum.
 
 The ledger follows a row until it enters a stage that makes other rows of it (`.apply`, `.join`).
 Stages behind that still post their letters, and tell in the report what became of what they got.
+What such a stage made and another merge takes in counts as rows in once more: a merge accounts for
+every row it holds.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +17,7 @@ from itertools import takewhile
 from pyspark.sql import DataFrame
 
 from laxity.core.ledger import Fates
-from laxity.spark.intake import Intake
+from laxity.spark.flow import Flow
 from laxity.spark.letters import DEAD, LATE, dead_rows, late_rows, post, refused_rows
 from laxity.spark.stage import Outcome
 from laxity.spark.state import Tables
@@ -29,30 +31,34 @@ class Posted:
     late: Callable[[], int]
 
 
-def post_letters(
-    rows: DataFrame, intake: Intake, outcomes: Sequence[Outcome], tables: Tables, batch_id: int
-) -> Posted:
+def post_letters(flows: Sequence[Flow], tables: Tables, batch_id: int) -> Posted:
     """Plan to write the rows that did not make it."""
-    followed = len(_followed(outcomes))
     dead: tuple[list[DataFrame], list[DataFrame]] = ([], [])  # of the ledger's rows, and of others
     late: tuple[list[DataFrame], list[DataFrame]] = ([], [])
-    if intake.dead:
-        dead[0].append(dead_rows(rows, batch_id))
-    for n, one in enumerate(outcomes):
-        beyond = n >= followed
-        if one.dead is not None and one.fates is not None and one.fates().dead:
-            dead[beyond].append(refused_rows(one.dead, batch_id))
-        if one.late is not None and one.fates is not None and one.fates().late_rejected:
-            late[beyond].append(late_rows(one.late, batch_id))
+    for flow in flows:
+        followed = len(_followed(flow))
+        if flow.taken.intake.dead:
+            dead[0].append(dead_rows(flow.taken.rows, batch_id))
+        for n, one in enumerate(flow.outcomes):
+            beyond = n >= followed
+            if one.dead is not None and one.fates is not None and one.fates().dead:
+                dead[beyond].append(refused_rows(one.dead, batch_id))
+            if one.late is not None and one.fates is not None and one.fates().late_rejected:
+                late[beyond].append(late_rows(one.late, batch_id))
     return Posted(post(tables, DEAD, *dead), post(tables, LATE, *late))
 
 
-def settle(intake: Intake, outcomes: Sequence[Outcome], posted: Posted) -> Fates:
+def settle(flows: Sequence[Flow], posted: Posted) -> Fates:
     """What became of every row of the batch, once all is written."""
-    told = [outcome.fates() for outcome in _followed(outcomes) if outcome.fates is not None]
+    told = [one.fates() for flow in flows for one in _followed(flow) if one.fates is not None]
+    query = flows[-1]
+    whole = {flow.branch.name for flow in flows[:-1] if _passes_whole(flow)}
+    came = [one for flow in flows for one in flow.taken.intake.came.items()]
     return Fates(
-        rows_in=intake.rows_in,
-        released=told[-1].released if told else intake.live,
+        rows_in=sum(n for name, n in came if name not in whole),
+        released=sum(
+            _released(flow) for flow in flows if flow is query or flow.branch.name not in whole
+        ),
         held=sum(fates.held for fates in told),
         shed=sum(fates.shed for fates in told),
         sampled_out=sum(fates.sampled_out for fates in told),
@@ -61,6 +67,17 @@ def settle(intake: Intake, outcomes: Sequence[Outcome], posted: Posted) -> Fates
     )
 
 
-def _followed(outcomes: Sequence[Outcome]) -> list[Outcome]:
+def _released(flow: Flow) -> int:
+    """How many rows left the part of a branch where they are followed."""
+    told = [one.fates().released for one in _followed(flow) if one.fates is not None]
+    return told[-1] if told else flow.taken.intake.live
+
+
+def _passes_whole(flow: Flow) -> bool:
+    """Whether what a branch passes on to another is its own rows, not what it made of them."""
+    return len(_followed(flow)) == len(flow.outcomes)
+
+
+def _followed(flow: Flow) -> list[Outcome]:
     """What the stages made of the rows until one made other rows of them."""
-    return list(takewhile(lambda outcome: outcome.fates is not None, outcomes))
+    return list(takewhile(lambda outcome: outcome.fates is not None, flow.outcomes))

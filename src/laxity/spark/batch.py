@@ -17,35 +17,26 @@ id again, and everything is overwritten. A crash after it leaves a batch that is
 
 import logging
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
 
 from laxity.core.ledger import Ledger
-from laxity.core.progress import Heard, Progress, SourceState
+from laxity.core.progress import Progress
 from laxity.core.report import Latency, Promise, Report
 from laxity.errors import StateError
 from laxity.spark.account import post_letters, settle
 from laxity.spark.aside import Asides
+from laxity.spark.branch import Branch
 from laxity.spark.checkpoint import Checkpoint, Commit
 from laxity.spark.failures import explained
-from laxity.spark.intake import (
-    Taken,
-    arrival_columns,
-    intake_columns,
-    measured,
-    n_results,
-    packed,
-    read_latency,
-    riding,
-    unpacked,
-)
-from laxity.spark.keep import kept
+from laxity.spark.flow import Batch, Course, Flow
+from laxity.spark.intake import arrival_columns, measured, n_results, read_latency, riding
 from laxity.spark.phases import Phases
 from laxity.spark.sinks import Sink
-from laxity.spark.sources import Source
-from laxity.spark.stage import Outcome, Stage, Turn
+from laxity.spark.stage import Outcome
 from laxity.spark.stamp import stamped
 from laxity.spark.state import Tables, sweep
 from laxity.spark.wall import now_us
@@ -63,8 +54,7 @@ class Plan:
     """
 
     pipeline: str
-    sources: tuple[Source, ...]
-    stages: tuple[Stage, ...]
+    branch: Branch
     sink: Sink
     dated: bool
     deadline_us: int | None
@@ -84,21 +74,19 @@ class BatchRunner:
         self.busy = threading.Lock()
         self.stopping = False
         self.error: Exception | None = None
+        sources = plan.branch.sources
         self._progress = Progress(
-            [source.name for source in plan.sources],
-            {source.name: source.terms.idle_after_us for source in plan.sources},
+            [source.name for source in sources],
+            {source.name: source.terms.idle_after_us for source in sources},
             now_us(),
         )
         if checkpoint.last:
             self._progress.restore(checkpoint.last.memories[PROGRESS], now_us())
-        self._rides = not plan.stages and plan.sink.one_pass
-        self._intake_columns = intake_columns(plan.sources, of_packed=not self._rides)
+        self._rides = not plan.branch.stages and plan.sink.one_pass
+        self._course = Course(plan.branch, self._progress, self._rides, plan.dated)
         self._result_columns = [n_results()]
         if plan.dated:
             self._result_columns += arrival_columns(constant=False)
-        if self._rides or not plan.dated:
-            stamped = all(source.arrival is None for source in plan.sources)
-            self._intake_columns += arrival_columns(constant=stamped)
         sweep(checkpoint.files, checkpoint.kept)
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
@@ -125,24 +113,26 @@ class BatchRunner:
         try:
             with phases.phase("intake"):
                 began_us = checkpoint.began_us(batch_id) or started_us
-                told = stamped(rows, self._plan.sources, began_us)
-                taken = self._take_in(told, aside, started_us)
+                told = stamped(rows, self._plan.branch.sources, began_us)
+                files = checkpoint.files
+                batch = Batch(batch_id, started_us, self.n_run, last, tables, aside, files)
+                taken = self._course.take_in(told, batch)
             with phases.phase("stages"):
-                outcomes = self._through_stages(taken, tables, aside, batch_id, started_us)
+                flows = self._course.through(taken, batch)
             with phases.phase("output"):
                 if self._rides:  # only then is it known what came, and whether there are letters
-                    results = self._emit(taken, outcomes, batch_id)
-                letters = post_letters(taken.rows, taken.intake, outcomes, tables, batch_id)
+                    results = self._emit(flows[-1], batch_id)
+                letters = post_letters(flows, tables, batch_id)
                 state_written = tables.write(aside)
                 if not self._rides:
-                    results = self._emit(taken, outcomes, batch_id)
+                    results = self._emit(flows[-1], batch_id)
             with phases.phase("state"):
                 state_written()
-                fates = settle(taken.intake, outcomes, letters)
+                fates = settle(flows, letters)
         finally:
             aside.end()
         with phases.phase("commit"):
-            arrivals = results if self._plan.dated else taken.numbers
+            arrivals = results if self._plan.dated else flows[-1].taken.numbers
             report = Report(
                 pipeline=self._plan.pipeline,
                 batch_id=batch_id,
@@ -152,13 +142,13 @@ class BatchRunner:
                 ledger=(last.ledger if last else Ledger()).after(fates).check(),
                 n_results=results["n_results"],
                 latency=(latency := read_latency(arrivals, emitted_us, self._plan.dated)),
-                sources=taken.progress,
-                decisions=tuple(d for outcome in outcomes for d in outcome.decisions),
-                stages=self._by_stage([outcome.numbers() for outcome in outcomes]),
+                sources={name: one for flow in flows for name, one in flow.taken.progress.items()},
+                decisions=tuple(decision for flow in flows for decision in flow.decisions),
+                stages=_by_stage(flows, lambda outcome: outcome.numbers()),
                 phases_s=dict(phases.seconds),
                 promises=self._promises(latency),
             )
-            checkpoint.commit(self._commit(report, outcomes, tables))
+            checkpoint.commit(self._commit(report, flows, tables))
         BatchRunner.n_run += 1
         with phases.phase("report"):
             checkpoint.reports.append(report.model_copy(update={"phases_s": phases.seconds}))
@@ -167,62 +157,13 @@ class BatchRunner:
                 sweep(checkpoint.files, checkpoint.kept)
         _log(report)
 
-    def _take_in(self, rows: DataFrame, aside: Asides, started_us: int) -> Taken:
-        """Observe the rows: in a pass of its own if a stage must know, else in the sink's."""
-
-        def advance(heard: dict[str, Heard]) -> dict[str, SourceState]:
-            return self._progress.advance(heard, started_us)
-
-        sources = self._plan.sources
-        if self._rides:
-            observed, seen = riding(rows, self._intake_columns)
-            return Taken(rows, _live(observed), lambda: seen.get, sources, advance)
-        at_hand, let_go = kept(packed(rows, sources))
-        aside.last(let_go)
-        asked = [c for stage in self._plan.stages for c in stage.observes(self._memory(stage))]
-        numbers = measured(at_hand, [*self._intake_columns, *asked])
-        named = unpacked(at_hand, sources)
-        return Taken(named, _live(named), lambda: numbers, sources, advance)
-
-    def _memory(self, stage: Stage) -> dict[str, Any]:
-        """What the stage wanted back from the last batch."""
-        last = self._checkpoint.last
-        return last.memories.get(stage.name, {}) if last else {}
-
-    def _through_stages(
-        self, taken: Taken, tables: Tables, aside: Asides, batch_id: int, started_us: int
-    ) -> list[Outcome]:
-        """What each stage made of the rows, in order."""
-        rows, last = taken.live, self._checkpoint.last
-        outcomes: list[Outcome] = []
-        for stage in self._plan.stages:
-            turn = Turn(
-                batch_id=batch_id,
-                now_us=started_us,
-                intake=taken.intake,
-                sources=taken.progress,
-                seen=taken.numbers,
-                n_run=self.n_run,
-                last=last.report if last else None,
-                before=outcomes[-1] if outcomes else None,
-                memory=self._memory(stage),
-                tables=tables,
-                aside=aside,
-                files=self._checkpoint.files,
-            )
-            outcome = stage(rows, turn)
-            rows = outcome.rows
-            outcomes.append(outcome)
-        return outcomes
-
-    def _emit(self, taken: Taken, outcomes: list[Outcome], batch_id: int) -> dict[str, Any]:
+    def _emit(self, flow: Flow, batch_id: int) -> dict[str, Any]:
         """Write the results; how many they are and when their rows arrived."""
-        sink = self._plan.sink
-        rows = outcomes[-1].rows if outcomes else taken.live
-        if outcomes and outcomes[-1].empty:
+        sink, rows, taken = self._plan.sink, flow.rows, flow.taken
+        if flow.outcomes and flow.outcomes[-1].empty:
             return {"n_results": 0}
-        if outcomes and outcomes[-1].ordered:
-            rows = outcomes[-1].ordered()
+        if flow.outcomes and flow.outcomes[-1].ordered:
+            rows = flow.outcomes[-1].ordered()
         if not sink.one_pass:
             return self._emit_cached(rows.persist(), batch_id)
         if self._rides:  # the results are the live rows themselves
@@ -253,12 +194,8 @@ class BatchRunner:
         seen = latency.max_s if latency else None
         return (Promise(name="deadline", bound=deadline_us / 1e6, seen=seen, unit="s"),)
 
-    def _by_stage(self, values: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        names = [stage.name for stage in self._plan.stages]
-        return {name: value for name, value in zip(names, values, strict=True) if value}
-
-    def _commit(self, report: Report, outcomes: list[Outcome], tables: Tables) -> Commit:
-        memories = self._by_stage([outcome.memory() for outcome in outcomes])
+    def _commit(self, report: Report, flows: Sequence[Flow], tables: Tables) -> Commit:
+        memories = _by_stage(flows, lambda outcome: outcome.memory())
         return Commit(
             batch_id=report.batch_id,
             ledger=report.ledger,
@@ -276,6 +213,9 @@ def _log(report: Report) -> None:
             log.warning("%s: %s %s, seen %s", where, promise.name, promise.bound, promise.seen)
 
 
-def _live(rows: DataFrame) -> DataFrame:
-    """The rows that can be processed."""
-    return rows.where("_dead IS NULL").drop("_dead", "_raw")
+def _by_stage(
+    flows: Sequence[Flow], told: Callable[[Outcome], dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """What the outcomes tell, by the name of the stage; without those that tell nothing."""
+    pairs = [(flow.branch.label(s.name), told(o)) for flow in flows for s, o in flow.staged]
+    return {name: value for name, value in pairs if value}

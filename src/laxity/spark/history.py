@@ -173,9 +173,9 @@ class History:
             self.tables.append(HOLES, rows, expire_by="last_us", newest=newest_us)
         self.tables.expire(HOLES, self.moment.open_us)
 
-    def at_hand(self, rows: DataFrame) -> DataFrame:
-        """Rows that several jobs read, worked out once."""
-        at_hand, let_go = kept(rows)
+    def at_hand(self, rows: DataFrame, made: bool = False) -> DataFrame:
+        """Rows that several jobs read, worked out once; `made` by a stage before."""
+        at_hand, let_go = kept(rows, made)
         self.aside.last(let_go)
         return at_hand
 

@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 
 from laxity.core.progress import Heard, SourceState
 from laxity.core.report import Latency
-from laxity.spark.sources import Source
 
 RANK = "_rank"
 ACCURACY = 1_000  # of latency percentiles: a rank is off by a thousandth at most
@@ -23,11 +22,16 @@ ACCURACY = 1_000  # of latency percentiles: a rank is off by a thousandth at mos
 
 @dataclass(frozen=True)
 class Intake:
-    """What one micro-batch brought."""
+    """What one micro-batch brought; `came` are the rows by input, dead ones included."""
 
-    rows_in: int
+    came: dict[str, int]
     dead: int
     heard: dict[str, Heard]
+
+    @property
+    def rows_in(self) -> int:
+        """All rows."""
+        return sum(self.came.values())
 
     @property
     def live(self) -> int:
@@ -35,17 +39,17 @@ class Intake:
         return self.rows_in - self.dead
 
 
-def packed(rows: DataFrame, sources: Sequence[Source]) -> DataFrame:
+def packed(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     """Rows as they are cached: a source's name is a number, which costs a third less."""
-    rank = rank_of([source.name for source in sources]).cast("smallint")
+    rank = rank_of(names).cast("smallint")
     return rows.select(rank.alias(RANK), *(c for c in rows.columns if c != "_source"))
 
 
-def unpacked(rows: DataFrame, sources: Sequence[Source]) -> DataFrame:
+def unpacked(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     """Cached rows as they were."""
-    name = F.lit(sources[0].name)
-    for n, source in enumerate(sources[1:], start=1):
-        name = F.when(F.col(RANK) == n, source.name).otherwise(name)
+    name = F.lit(names[0])
+    for n, other in enumerate(names[1:], start=1):
+        name = F.when(F.col(RANK) == n, other).otherwise(name)
     return rows.select(name.alias("_source"), *(c for c in rows.columns if c != RANK))
 
 
@@ -57,16 +61,16 @@ def rank_of(names: Sequence[str]) -> Column:
     return rank
 
 
-def intake_columns(sources: Sequence[Source], of_packed: bool) -> list[Column]:
+def intake_columns(names: Sequence[str], of_packed: bool) -> list[Column]:
     """The aggregates an Intake is made of, for rows as they come or as they are cached."""
     dead = F.col("_dead")
     live_event = F.when(dead.isNull(), F.col("_event"))
-    if len(sources) == 1:
+    if len(names) == 1:
         columns = [(F.count(F.lit(1)), F.count(dead), F.max(live_event))]
     else:
         columns = []
-        for n, source in enumerate(sources):
-            mine = F.col(RANK) == n if of_packed else F.col("_source") == source.name
+        for n, name in enumerate(names):
+            mine = F.col(RANK) == n if of_packed else F.col("_source") == name
             newest = F.max(F.when(mine, live_event))
             columns.append((F.count_if(mine), F.count(F.when(mine, dead)), newest))
     return [
@@ -80,15 +84,15 @@ def intake_columns(sources: Sequence[Source], of_packed: bool) -> list[Column]:
     ]
 
 
-def read_intake(sources: Sequence[Source], numbers: dict[str, Any]) -> Intake:
+def read_intake(names: Sequence[str], numbers: dict[str, Any]) -> Intake:
     """The Intake in a row of numbers."""
-    rows_in = [numbers[f"in_{n}"] for n in range(len(sources))]
-    dead = [numbers[f"dead_{n}"] for n in range(len(sources))]
+    came = {name: numbers[f"in_{n}"] for n, name in enumerate(names)}
+    dead = [numbers[f"dead_{n}"] for n in range(len(names))]
     heard = {
-        source.name: Heard(n_rows=rows_in[n] - dead[n], newest_us=numbers[f"newest_{n}"])
-        for n, source in enumerate(sources)
+        name: Heard(n_rows=came[name] - dead[n], newest_us=numbers[f"newest_{n}"])
+        for n, name in enumerate(names)
     }
-    return Intake(sum(rows_in), sum(dead), heard)
+    return Intake(came, sum(dead), heard)
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ class Taken:
     rows: DataFrame
     live: DataFrame
     observed: Callable[[], dict[str, Any]]
-    sources: tuple[Source, ...]
+    names: tuple[str, ...]
     advance: Callable[[dict[str, Heard]], dict[str, SourceState]]
 
     @cached_property
@@ -112,11 +116,11 @@ class Taken:
     @cached_property
     def intake(self) -> Intake:
         """What the batch brought."""
-        return read_intake(self.sources, self.numbers)
+        return read_intake(self.names, self.numbers)
 
     @cached_property
     def progress(self) -> dict[str, SourceState]:
-        """How far every source has come, this batch included."""
+        """How far every input has come, this batch included."""
         return self.advance(self.intake.heard)
 
 

@@ -2,7 +2,8 @@
 
 With executors inside the driver, rows are kept as they are: half the price of a columnar cache.
 Such rows cannot be made again from their source, so where an executor can be lost without the
-driver they are cached, which can.
+driver they are cached, which can. So are rows that a stage made: counts may ride on them, and those
+of a copy would be lost.
 """
 
 from collections.abc import Callable
@@ -11,9 +12,12 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 
-def kept(rows: DataFrame) -> tuple[DataFrame, Callable[[], object]]:
-    """The rows as the first job that reads them leaves them, and how to let go of them."""
-    if not str(rows.sparkSession.sparkContext.master).startswith("local"):
+def kept(rows: DataFrame, made: bool = False) -> tuple[DataFrame, Callable[[], object]]:
+    """The rows as the first job that reads them leaves them, and how to let go of them.
+
+    `made`: by a stage, and not read from a source or a table.
+    """
+    if made or not str(rows.sparkSession.sparkContext.master).startswith("local"):
         cached = rows.persist()
         return cached, cached.unpersist
     level = StorageLevel.MEMORY_AND_DISK_DESER

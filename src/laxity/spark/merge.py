@@ -17,7 +17,7 @@ from laxity.core.ledger import Fates
 from laxity.core.merge import FIRST_US, Frontier, Key, MergeMemory, MergeTerms, Read, decide, told
 from laxity.core.report import Decision
 from laxity.core.slack import Seen
-from laxity.core.tuned import Tuned
+from laxity.core.tuned import SEEN, Shared, Tuned
 from laxity.core.tuner import TUNING, tuning_of
 from laxity.durations import show_us
 from laxity.spark.changing import changing
@@ -25,7 +25,7 @@ from laxity.spark.gather import gathered, in_order
 from laxity.spark.intake import RANK, rank_of
 from laxity.spark.stage import Outcome, Turn
 from laxity.spark.state import EVENT_US
-from laxity.spark.tally import NOTHING, Numbers, Tally
+from laxity.spark.tally import CAME, NOTHING, Numbers, Tally
 
 HELD = "held"
 WARM_UP = 10  # batches of a process that teach a slack rule nothing about latency
@@ -77,8 +77,8 @@ class Merge:
 
     def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
         """Hold what is new, release what the frontier has passed."""
-        before = MergeMemory.model_validate(turn.memory)
-        terms = _held_by_clock(self.rule, turn)
+        before = _before_now(self.rule, turn)
+        terms = _held_by_clock(_hearing(self.rule, turn), turn)
         after = decide(terms, before, turn.sources, _seen(turn, before), turn.now_us)
         frontier = after.frontier
         if not turn.intake.live and frontier.frontier_us == before.frontier.frontier_us:
@@ -94,7 +94,7 @@ class Merge:
             waiting = waiting.unionByName(held)
             old = tally.waited(held, before, turn.aside)
         waiting = gathered(waiting, n_rows)
-        released = waiting.where(F.col("_read").isNotNull())
+        released = waiting.where(F.col("_read").isNotNull()).drop(CAME)
 
         @cache
         def counts() -> Numbers:
@@ -111,6 +111,7 @@ class Merge:
             decisions=_decisions(before, after),
             empty=frontier.frontier_us is None,
             ordered=lambda: in_order(released, order, n_rows, span_us),
+            heard=_heard(terms, after),
         )
 
     def _hold(self, rows: DataFrame, turn: Turn, tally: Tally) -> Callable[[], Numbers]:
@@ -137,12 +138,13 @@ class Merge:
         still |= {"held_arrived_us": after.held_arrived_us}
         counts = NOTHING | _NONE_LATE | still
         return Outcome(
-            rows.withColumn("_read", F.lit("")).where("false"),
+            rows.withColumn("_read", F.lit("")).where("false").drop(CAME),
             memory=lambda: _remembered(after, counts),
             fates=lambda: _fates(counts),
             numbers=lambda: _numbers(after.frontier, counts),
             decisions=_decisions(before, after),
             empty=True,
+            heard=_heard(self.rule, after),
         )
 
     def _marked(self, read: Column, position: Key | None) -> Column:
@@ -179,9 +181,32 @@ def _before(position: Key, rank: Column) -> Column:
     return (event_us <= changing(position[0])) & (key < place)
 
 
+def _before_now(terms: MergeTerms, turn: Turn) -> MergeMemory:
+    """The memory; for a rule that another merge leads, with what that one decided."""
+    memory = MergeMemory.model_validate(turn.memory)
+    if not isinstance(terms.rule, Shared) or terms.rule.decides:
+        return memory
+    return memory.model_copy(update={"rule": turn.leads.get("rule", {})})
+
+
+def _hearing(terms: MergeTerms, turn: Turn) -> MergeTerms:
+    """The terms, the rule told what the merges before saw."""
+    if not isinstance(terms.rule, Shared):
+        return terms
+    return replace(terms, rule=terms.rule.hearing(turn.heard))
+
+
+def _heard(terms: MergeTerms, after: MergeMemory) -> dict[str, Seen]:
+    """What the merge that decides is to know of this one."""
+    rule = terms.rule
+    if not isinstance(rule, Shared) or rule.decides:
+        return {}
+    return {rule.name: Seen(**after.rule[SEEN])}
+
+
 def _held_by_clock(terms: MergeTerms, turn: Turn) -> MergeTerms:
     """The terms, with the bound on holding that a deadline leaves, unless one was given."""
-    if terms.hold_at_most_us is not None or not isinstance(terms.rule, Tuned):
+    if terms.hold_at_most_us is not None or not isinstance(terms.rule, Tuned | Shared):
         return terms
     batch_us = 0 if turn.last is None else turn.now_us - turn.last.started_us
     return replace(terms, hold_at_most_us=terms.rule.hold_us(batch_us))
@@ -190,12 +215,14 @@ def _held_by_clock(terms: MergeTerms, turn: Turn) -> MergeTerms:
 def _seen(turn: Turn, before: MergeMemory) -> Seen:
     """What the batch shows the slack rule, and how long what was read before took.
 
-    The first batches of a process are slow for a reason of their own: Java is warming up.
+    That is until it was out, or until the batch began that passed it on to another merge. The first
+    batches of a process are slow for a reason of their own: Java is warming up.
     """
     late_us = tuple(us for us in turn.seen.get("lateness") or () if us is not None)
     if turn.last is None or before.arrived_us is None or turn.n_run < WARM_UP:
         return Seen(turn.intake.live, late_us)
-    return Seen(turn.intake.live, late_us, turn.last.emitted_us - before.arrived_us)
+    until_us = turn.last.started_us if turn.passes_on else turn.last.emitted_us
+    return Seen(turn.intake.live, late_us, max(until_us - before.arrived_us, 0))
 
 
 def _decisions(before: MergeMemory, after: MergeMemory) -> tuple[Decision, ...]:

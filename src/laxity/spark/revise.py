@@ -158,7 +158,7 @@ class Revise:
             return rows, turn.seen | {"newest_us": max(newest)} if newest else None
         if turn.before is not None and turn.before.empty:
             return rows, None
-        rows = history.at_hand(rows)
+        rows = history.at_hand(rows, made=True)
         said = _lateness(history.moment).items()
         newest_us = F.unix_micros(F.max("_event")).alias("newest_us")
         numbers = measured(rows, [*(F.count_if(holds).alias(n) for n, holds in said), newest_us])

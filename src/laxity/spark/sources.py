@@ -97,7 +97,7 @@ def source(
     `schema`: parse the JSON text in the column `value`; rows that do not fit are dead letters, as
     are rows with a `_corrupt_record`.
     """
-    _check_name(name)
+    check_name(name)
     if not df.isStreaming:
         raise ConfigError(f"source {name}: the DataFrame is not streaming; use spark.readStream")
     kafka = set(df.columns) >= _KAFKA
@@ -123,7 +123,8 @@ def source(
     return Source(name, df, terms, event, when, order)
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Refuse a name that cannot be a column's."""
     if not name.isidentifier() or name.startswith("_"):
         raise ConfigError(
             f"a source's name becomes a column, so it must be a plain word; got {name!r}"

@@ -8,8 +8,8 @@ alike when it is called again for the same batch after a crash. What it must cou
 the other jobs of the batch (`Turn.aside`), and tells when asked.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame
@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from laxity.core.ledger import Fates
 from laxity.core.progress import SourceState
 from laxity.core.report import Decision, Report
+from laxity.core.slack import Seen
 from laxity.spark.aside import Asides
 from laxity.spark.files import Files
 from laxity.spark.intake import Intake
@@ -31,6 +32,9 @@ class Turn:
     to observe. `n_run`: how many batches this process has run, `last` the report of the one before
     this. `before`: what the stage before made of the batch. `aside` begins a job that runs beside
     the others; what it gives waits for it. `files`: the checkpoint's.
+
+    Where a query has several merges: `heard` is what those before this one saw, `leads` the memory
+    of the last one, and `passes_on` that results go to another merge, not to the sink.
     """
 
     batch_id: int
@@ -45,6 +49,9 @@ class Turn:
     tables: Tables
     aside: Asides
     files: Files
+    heard: Mapping[str, Seen] = field(default_factory=dict)
+    leads: dict[str, Any] = field(default_factory=dict)
+    passes_on: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,8 @@ class Outcome:
     `numbers` gives what the report tells of the stage. `late` are the rows counted as
     `late_rejected`, with their columns and `late_by` in seconds; `dead` those counted as dead, with
     a `_reason`. `ordered` gives the rows as they are to be written, if they have an order. `empty`:
-    there are no rows, and no need to look.
+    there are no rows, and no need to look. `heard`: what a merge saw, by the name its slack rule
+    goes by, if another merge decides on it.
     """
 
     rows: DataFrame
@@ -68,6 +76,7 @@ class Outcome:
     dead: DataFrame | None = None
     ordered: Callable[[], DataFrame] | None = None
     empty: bool = False
+    heard: Mapping[str, Seen] = field(default_factory=dict)
 
 
 class Stage(Protocol):

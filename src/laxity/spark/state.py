@@ -11,6 +11,7 @@ Nothing that a committed batch refers to is ever changed: writes go to folders o
 """
 
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 
@@ -48,9 +49,17 @@ class Tables:
         self._batch_id = batch_id
         self._writes: dict[str, _Write] = {}
         self._begun: dict[str, Callable[[], None]] = {}
+        self._label: Callable[[str], str] = str
+
+    def called(self, label: Callable[[str], str]) -> "Tables":
+        """The same tables, by other names."""
+        tables = copy(self)
+        tables._label = label
+        return tables
 
     def read(self, name: str) -> DataFrame | None:
         """The rows of a table as of the last commit; None if nothing is left of it."""
+        name = self._label(name)
         table = self._committed.get(name)
         if table is None or not table.segments:
             return None
@@ -58,6 +67,7 @@ class Tables:
 
     def replace(self, name: str, rows: DataFrame) -> None:
         """Make these the table's only rows."""
+        name = self._label(name)
         self._plan(name, rows, Table(columns=_columns(rows)), level=0)
 
     def append(
@@ -68,6 +78,7 @@ class Tables:
         `expire_by`: a whole number in every row, as SQL, by which they can be expired later;
         `newest` is the largest of them.
         """
+        name = self._label(name)
         table = self._committed.get(name) or Table(columns=_columns(rows), expire_by=expire_by)
         if table.columns != _columns(rows):
             raise StateError(
@@ -83,6 +94,7 @@ class Tables:
 
     def expire(self, name: str, before: int) -> None:
         """Forget the rows below `before`; their files go once no commit needs them."""
+        name = self._label(name)
         table = self._next.get(name)
         if table is None:
             return
@@ -101,13 +113,16 @@ class Tables:
 
     def begin(self, name: str, aside: Asides) -> None:
         """Begin to write what was planned for a table, beside all that is still to be decided."""
+        self._begin(self._label(name), aside)
+
+    def _begin(self, name: str, aside: Asides) -> None:
         self._begun[name] = aside.begin(partial(_save, self._writes[name]))
 
     def write(self, aside: Asides) -> Callable[[], None]:
         """Begin to carry out what was planned, side by side; what comes back waits for it."""
         for name in self._writes:
             if name not in self._begun:
-                self.begin(name, aside)
+                self._begin(name, aside)
 
         def wait() -> None:
             for result in self._begun.values():

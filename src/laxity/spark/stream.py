@@ -4,50 +4,54 @@ A stream of one source has the user's columns beside Laxity's (`_source`, `_even
 `_seq`); a stream of several has one struct column per source, null where the row is another's.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import DataType, MapType, StructField, StructType, TimestampType
 
-from laxity.contract import Contract, StageTerms
 from laxity.core.merge import MergeTerms
 from laxity.core.slack import Fixed, SlackRule
 from laxity.core.triggers import Trigger
 from laxity.core.tuned import Tuned
-from laxity.durations import Duration, duration_us, show_us
+from laxity.durations import Duration, duration_us
 from laxity.errors import ConfigError
 from laxity.spark.app import App
-from laxity.spark.batch import BatchRunner, Plan
-from laxity.spark.checkpoint import Checkpoint
+from laxity.spark.branch import Branch, made_columns
 from laxity.spark.join import Join
 from laxity.spark.lates import checked_trigger
 from laxity.spark.merge import Merge
-from laxity.spark.names import remember
 from laxity.spark.places import places_in
 from laxity.spark.query import Query
 from laxity.spark.revise import Revise
 from laxity.spark.sinks import Sink
-from laxity.spark.sources import Source, union
+from laxity.spark.sources import OWN, Source, check_name, union
 from laxity.spark.stage import Apply, Stage
-from laxity.spark.tuning import check_deadline, fitted_aside
+from laxity.spark.start import Start
+from laxity.spark.tuning import tuned_by
 from laxity.spark.used import used_by
-
-AVAILABLE_NOW: Literal["available_now"] = "available_now"
 
 
 @dataclass(frozen=True)
 class Stream:
     """Rows on their way; every method gives a new stream."""
 
-    sources: tuple[Source, ...]
+    branch: Branch
     rows: DataFrame
     schema: StructType
-    stages: tuple[Stage, ...] = ()
     deadline_us: int | None = None
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """What its rows go through."""
+        return self.branch.stages
+
+    def _then(self, stage: Stage, schema: StructType) -> "Stream":
+        """The stream with one more stage."""
+        branch = replace(self.branch, stages=(*self.stages, stage))
+        return replace(self, branch=branch, schema=schema)
 
     def apply(self, fn: Callable[[DataFrame], DataFrame]) -> "Stream":
         """Add any function of a batch's rows; it is tried on an empty batch at once."""
@@ -63,7 +67,7 @@ class Stream:
             raise ConfigError(
                 f"apply({stage.terms}) must give a DataFrame, got {type(result).__name__}"
             )
-        return replace(self, stages=(*self.stages, stage), schema=result.schema)
+        return self._then(stage, result.schema)
 
     def join(
         self,
@@ -85,13 +89,13 @@ class Stream:
             raise ConfigError("join takes rows as a merge reads them: call it right after lx.merge")
         keys = (on,) if isinstance(on, str) else tuple(on)
         self._check_sides(left, right, keys)
-        names = tuple(source.name for source in self.sources)
+        names = self.branch.names
         stage = Join(left, right, keys, duration_us(within, "within"), when, names)
         try:
             result = stage.among(self._empty())
         except AnalysisException as error:
             raise ConfigError(f"join: when {when!r} does not fit the columns: {error}") from error
-        return replace(self, stages=(*self.stages, stage), schema=result.schema)
+        return self._then(stage, result.schema)
 
     def revise(
         self,
@@ -123,11 +127,28 @@ class Stream:
         app.check(self._empty(), keys)
         alone, used = not self.stages, used_by(app, self._empty(), places.columns)
         stage = Revise(app, places, used, lateness_us, checked_trigger(trigger), alone)
-        schema = stage.empty_results(self._empty()).schema
-        return replace(self, stages=(*self.stages, stage), schema=schema)
+        return self._then(stage, stage.empty_results(self._empty()).schema)
+
+    def named(self, name: str) -> "Stream":
+        """The stream as an input of another merge, where its rows are a struct of that name.
+
+        It begins with a merge, and its rows say when they happened and arrived (`_event` and
+        `_arrival`). The next merge waits for it as for a source, as far as its own merge has
+        released; it is idle when all its sources are.
+        """
+        check_name(name)
+        if self.branch.merge is None:
+            raise ConfigError(f"named {name}: only what lx.merge made is an input of another merge")
+        there = {field.name: field.dataType for field in self.schema}
+        lost = [c for c in ("_event", "_arrival") if there.get(c) != TimestampType()]
+        if lost:
+            raise ConfigError(f"named {name}: rows need their {' and '.join(lost)}, as timestamps")
+        if "_seq" not in there and any(isinstance(kind, MapType) for kind in there.values()):
+            raise ConfigError(f"named {name}: rows with a map cannot be put in order; drop it")
+        return replace(self, branch=replace(self.branch, name=name))
 
     def _check_sides(self, left: str, right: str, keys: Sequence[str]) -> None:
-        names = [source.name for source in self.sources]
+        names = self.branch.names
         if left == right or not {left, right} <= set(names):
             raise ConfigError(
                 f"join pairs two different sources of the merge ({', '.join(names)}); "
@@ -161,54 +182,9 @@ class Stream:
         `trigger`: a duration between batches, `"available_now"` to work through what there is
         and end, or None for as fast as possible. The effective contract is printed.
         """
-        interval, every_us, shown = _trigger(trigger)
-        if "batch_id" in self.schema.names:
-            raise ConfigError("results are stored by batch_id: rename your column of that name")
-        contract = Contract(
-            pipeline=name,
-            sources=tuple(source.terms for source in self.sources),
-            stages=tuple(StageTerms(name=stage.name, terms=stage.terms) for stage in self.stages),
-            sink=str(sink),
-            delivery=sink.delivery,
-            trigger=shown,
-            checkpoint=str(checkpoint),
-            deadline_us=self.deadline_us,
-        )
-        spark = self.rows.sparkSession
-        remember(spark._jvm)
-        held = Checkpoint(spark, str(checkpoint), contract)
-        stages = self.stages
-        end: Callable[[], object] = _nothing
-        try:
-            if stages and isinstance(merge := stages[0], Merge):
-                if interval is not None:
-                    check_deadline(merge, self.sources, self.rows, held, every_us)
-                merge, end = fitted_aside(merge)
-                stages = (merge, *stages[1:])
-            sink.open(spark, held.identity.id, held.last_id)
-            plan = Plan(
-                name,
-                self.sources,
-                stages,
-                sink,
-                "_arrival" in self.schema.names,
-                self.deadline_us,
-            )
-            runner = BatchRunner(plan, held)
-            print(contract, file=sys.stderr)  # noqa: T201
-            # without it one source that cannot end (the heartbeat) makes one batch of everything
-            spark.conf.set("spark.sql.streaming.triggerAvailableNowWrapper.enabled", "true")
-            writer = self.rows.writeStream.queryName(name).foreachBatch(runner)
-            writer = writer.option("checkpointLocation", f"{held.files.uri}/spark")
-            if interval is None:
-                started = writer.trigger(availableNow=True).start()
-            else:
-                started = writer.trigger(processingTime=interval).start()
-        except BaseException:
-            end()
-            held.release()
-            raise
-        return Query(contract, started, runner, held, end)
+        branch = replace(self.branch, name="")
+        start = Start(branch, self.rows, self.schema, self.deadline_us)
+        return start(name, sink, str(checkpoint), trigger)
 
 
 def stream(*sources: Source, deadline: Duration | None = None) -> Stream:
@@ -217,20 +193,24 @@ def stream(*sources: Source, deadline: Duration | None = None) -> Stream:
     `deadline`: how long after its arrival a row's result should be out; every report says whether
     it was kept. Nothing is done to keep it: for that, `merge` with a tuned slack.
     """
+    if any(isinstance(one, Stream) for one in sources):
+        raise ConfigError("lx.stream takes sources; it is lx.merge that takes other streams too")
     rows = union(sources)
     schema = StructType([f for f in rows.schema if f.name not in ("_dead", "_raw")])
     deadline_us = None if deadline is None else duration_us(deadline, "deadline")
-    return Stream(tuple(sources), rows, schema, deadline_us=deadline_us)
+    return Stream(Branch(tuple(sources), ()), rows, schema, deadline_us)
 
 
 def merge(
-    *sources: Source,
+    *inputs: Source | Stream,
     slack: SlackRule | Duration | None,
     hold_at_most: Duration | None = None,
     deadline: Duration | None = None,
 ) -> Stream:
     """The rows of several sources as one stream in order, none waiting past its slack.
 
+    `inputs`: sources, or what other merges made (`Stream.named`). Give all merges of a query the
+    same `Tuned`, and one tuner sets their slacks together.
     `slack`: how far the newest event of any source may be ahead of a row that waits for a slower
     source: a duration, or a rule (`Tuned`, `Fixed`, `MaxDelay`, `Tcp`, `Quantile`); None waits for
     every source, however long. `hold_at_most`: how long a row is held by the clock on the wall,
@@ -249,14 +229,44 @@ def merge(
                 f"deadline {deadline} is not that of the tuned slack, {rule.deadline}: state one"
             )
         deadline = rule.deadline
-    plain = stream(*sources, deadline=deadline)
+    plain = _plain(inputs, deadline)
     terms = MergeTerms(
         rule,
-        ties=frozenset(source.name for source in sources if not source.terms.unique_times),
+        ties=frozenset(s.name for s in plain.branch.own_sources if not s.terms.unique_times),
         hold_at_most_us=None if hold_at_most is None else duration_us(hold_at_most, "hold_at_most"),
     )
-    stage = Merge(tuple(source.name for source in sources), terms)
-    return replace(plain, stages=(stage,), schema=plain.schema.add("_read", "string"))
+    merged = plain._then(Merge(plain.branch.names, terms), plain.schema.add("_read", "string"))
+    tuned_by(merged.branch)
+    return merged
+
+
+def _plain(inputs: Sequence[Source | Stream], deadline: Duration | None) -> Stream:
+    """The rows of all inputs, before they are merged."""
+    sources = [one for one in inputs if isinstance(one, Source)]
+    if len(sources) == len(inputs):
+        return stream(*sources, deadline=deadline)
+    if len(inputs) == 1:
+        raise ConfigError("a merge of streams needs at least two inputs, got one")
+    branches = tuple(one.branch if isinstance(one, Stream) else one for one in inputs)
+    branch = Branch(branches, ())
+    names = [name for one in branch.walk() for name in one.names]
+    if not all(names):
+        raise ConfigError('name a stream before it is merged: stream.named("jams")')
+    if len(set(names)) < len(names):
+        raise ConfigError(f"inputs need names of their own; got {', '.join(names)}")
+    deadline_us = None if deadline is None else duration_us(deadline, "deadline")
+    for one in inputs:
+        if isinstance(one, Stream) and one.deadline_us not in (None, deadline_us):
+            raise ConfigError("a deadline is the whole query's: state it in the last lx.merge")
+    rows = union(branch.sources)
+    fields = [f for f in rows.schema if f.name in OWN and f.name not in ("_dead", "_raw")]
+    for one in inputs:
+        if isinstance(one, Stream):
+            made = StructType([one.schema[column] for column in made_columns(one.schema)])
+            fields.append(StructField(one.branch.name, made))
+        else:
+            fields.append(rows.schema[one.name])
+    return Stream(branch, rows, StructType(fields), deadline_us)
 
 
 def _field(schema: StructType, source: str, column: str) -> DataType:
@@ -267,17 +277,3 @@ def _field(schema: StructType, source: str, column: str) -> DataType:
         there = ", ".join(fields.names)
         raise ConfigError(f"join: source {source} has no column {column}; there are {there}")
     return fields[column].dataType
-
-
-def _trigger(given: Duration | None) -> tuple[str | None, int, str]:
-    """The interval as Spark writes it, None for what is available now; in us; for the contract."""
-    if given is None:
-        return "0 seconds", 0, "as fast as possible, at least every second"
-    if given == AVAILABLE_NOW:
-        return None, 0, "what is available now, then end"
-    us = duration_us(given, "trigger")
-    return f"{us // 1000} milliseconds", us, f"every {show_us(us)}"
-
-
-def _nothing() -> None:
-    pass

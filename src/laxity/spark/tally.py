@@ -17,6 +17,7 @@ from laxity.spark.changing import changing
 from laxity.spark.gather import ONE_TASK
 from laxity.spark.intake import measured, rank_of, riding
 
+CAME = "_came"  # when a row came to the merge, where that is not when it arrived
 LAST = "last"  # the key of the last row read in order, where whole keys are compared
 _SUMS = (Read.READY, Read.SLACK, "held")
 _LARGEST = ("last_us", "held_us")
@@ -36,12 +37,12 @@ class Tally:
 
     def riding(self, rows: DataFrame) -> tuple[DataFrame, Callable[[], Numbers]]:
         """Rows that are counted by the job that reads them."""
-        counted, seen = riding(rows, self._columns())
+        counted, seen = riding(rows, self._columns(rows))
         return counted, lambda: seen.get
 
     def measured(self, rows: DataFrame) -> Numbers:
         """The counts of rows, in a job of their own."""
-        return measured(rows, self._columns())
+        return measured(rows, self._columns(rows))
 
     def waited(
         self, rows: DataFrame, before: MergeMemory, aside: Asides
@@ -82,8 +83,9 @@ class Tally:
         """
         return self.n_rows <= ONE_TASK
 
-    def _columns(self) -> list[Column]:
-        return [*_counts(), *([self._key()] if self._few else self._seqs(self._at_us))]
+    def _columns(self, rows: DataFrame) -> list[Column]:
+        came = CAME if CAME in rows.columns else "_arrival"
+        return [*_counts(came), *([self._key()] if self._few else self._seqs(self._at_us))]
 
     @property
     def _at_us(self) -> int:
@@ -125,8 +127,8 @@ def _in_order() -> Column:
     return F.col("_read").isin(Read.READY, Read.SLACK)
 
 
-def _counts() -> list[Column]:
-    read, event_us, came_us = F.col("_read"), F.unix_micros("_event"), F.unix_micros("_arrival")
+def _counts(came: str) -> list[Column]:
+    read, event_us, came_us = F.col("_read"), F.unix_micros("_event"), F.unix_micros(came)
     return [
         F.count_if(read == Read.READY).alias(Read.READY),
         F.count_if(read == Read.SLACK).alias(Read.SLACK),

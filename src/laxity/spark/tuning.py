@@ -1,4 +1,4 @@
-"""What a tuned merge needs of the engine: the floor below its deadline, and models fitted aside.
+"""What a tuned query needs of the engine: one tuner, the floor below its deadline, models aside.
 
 The floor is measured on batches of a row or two, with the sources, the state and the storage of the
 pipeline, but neither its other stages nor its sink: so a deadline below it cannot be kept.
@@ -15,33 +15,65 @@ from pyspark.sql.types import StructField, StructType
 
 from laxity.contract import Contract
 from laxity.core.estimator import FitAside, FitNow
-from laxity.core.slack import Fixed
-from laxity.core.tuned import Tuned, refuse_below_floor
+from laxity.core.slack import Fixed, SlackRule
+from laxity.core.tuned import MERGE, Shared, Tuned, refuse_below_floor
+from laxity.errors import ConfigError
 from laxity.spark.batch import BatchRunner, Plan
+from laxity.spark.branch import Branch
 from laxity.spark.checkpoint import Checkpoint
 from laxity.spark.files import Files
-from laxity.spark.merge import Merge
 from laxity.spark.sinks import memory
-from laxity.spark.sources import Source
 from laxity.spark.wall import now_us
 
 FOLDER = "floor"
 PROBES = 4  # batches; the first ones warm Java up
 
 
-def check_deadline(
-    merge: Merge, sources: tuple[Source, ...], rows: DataFrame, held: Checkpoint, every_us: int
-) -> None:
-    """Refuse a tuned merge's deadline if it lies below the floor, which is measured now."""
-    if isinstance(merge.rule.rule, Tuned):
-        batch_us = _batch_us(merge, sources, rows, held.files)
-        refuse_below_floor(merge.rule.rule.deadline, batch_us, every_us)
+def tuned_by(branch: Branch) -> Tuned | None:
+    """The rule that all merges of a query share, if it is tuned."""
+    rules = [one.merge.rule.rule for one in branch.walk() if one.merge is not None]
+    tuned = [rule for rule in rules if isinstance(rule, Tuned)]
+    if tuned and any(rule != tuned[0] for rule in rules):
+        raise ConfigError(
+            "a deadline is kept by all merges of a query together: give each the same lx.Tuned"
+        )
+    return tuned[0] if tuned else None
 
 
-def _batch_us(merge: Merge, sources: tuple[Source, ...], rows: DataFrame, files: Files) -> int:
+def shared(branch: Branch, rule: Tuned) -> Branch:
+    """The query with one tuner for all its merges; each goes by the name of its branch."""
+    if not branch.before:
+        return branch.with_rule(rule)
+    before = {operator(one): tuple(map(operator, one.before)) for one in branch.walk()}
+    return _each_merge(branch, lambda one: Shared(rule, before, operator(one)))
+
+
+def operator(branch: Branch) -> str:
+    """What a branch is called in a history."""
+    return branch.name or MERGE
+
+
+def _each_merge(branch: Branch, rule: Callable[[Branch], SlackRule]) -> Branch:
+    """The query with other slack rules."""
+    inputs = tuple(
+        _each_merge(one, rule) if isinstance(one, Branch) else one for one in branch.inputs
+    )
+    return replace(branch.with_rule(rule(branch)), inputs=inputs)
+
+
+def check_deadline(branch: Branch, rows: DataFrame, held: Checkpoint, every_us: int) -> None:
+    """Refuse a tuned query's deadline if it lies below the floor, which is measured now."""
+    rule = tuned_by(branch)
+    if rule is not None:
+        batch_us = _batch_us(branch, rows, held.files)
+        refuse_below_floor(rule.deadline, batch_us, every_us)
+
+
+def _batch_us(branch: Branch, rows: DataFrame, files: Files) -> int:
     """What the quickest of a few tiny batches takes, to the millisecond."""
     files.delete(FOLDER)
-    plain = replace(merge, rule=replace(merge.rule, rule=Fixed("0s")))
+    plain = _only_merges(_each_merge(branch, lambda one: Fixed("0s")))
+    sources = branch.sources
     contract = Contract(
         pipeline=FOLDER,
         sources=tuple(source.terms for source in sources),
@@ -54,7 +86,7 @@ def _batch_us(merge: Merge, sources: tuple[Source, ...], rows: DataFrame, files:
     )
     held = Checkpoint(rows.sparkSession, f"{files.uri}/{FOLDER}", contract)
     try:
-        runner = BatchRunner(Plan(FOLDER, sources, (plain,), memory(), True, None), held)
+        runner = BatchRunner(Plan(FOLDER, plain, memory(), True, None), held)
         names = [source.name for source in sources]
         took_us = []
         for batch_id in range(PROBES):
@@ -68,6 +100,12 @@ def _batch_us(merge: Merge, sources: tuple[Source, ...], rows: DataFrame, files:
     return min(took_us) // 1000 * 1000
 
 
+def _only_merges(branch: Branch) -> Branch:
+    """The query without any other stages."""
+    inputs = tuple(_only_merges(one) if isinstance(one, Branch) else one for one in branch.inputs)
+    return replace(branch, inputs=inputs, stages=branch.stages[:1])
+
+
 def _few(spark: SparkSession, schema: StructType, names: Sequence[str]) -> DataFrame:
     """A row of every source, as they come from there, with nothing in it but its time."""
     at = spark.sql("SELECT current_timestamp()").first()
@@ -79,12 +117,13 @@ def _few(spark: SparkSession, schema: StructType, names: Sequence[str]) -> DataF
     )
 
 
-def fitted_aside(merge: Merge) -> tuple[Merge, Callable[[], object]]:
-    """The same merge, with the models of its tuner made beside the batches; how to end that."""
-    rule = merge.rule.rule
-    if not isinstance(rule, Tuned) or rule.fitting is not None:
-        return merge, lambda: None
+def fitted_aside(branch: Branch) -> tuple[Branch, Callable[[], object]]:
+    """The query, with the models of its tuner made beside the batches; how to end that."""
+    rule = tuned_by(branch)
+    if rule is None:
+        return branch, lambda: None
+    if rule.fitting is not None:
+        return shared(branch, rule), lambda: None
     executor = ThreadPoolExecutor(1, thread_name_prefix="laxity-tuner")
     aside = replace(rule, fitting=FitAside(executor, FitNow(rule.seed)))
-    ended = partial(executor.shutdown, wait=False, cancel_futures=True)
-    return replace(merge, rule=replace(merge.rule, rule=aside)), ended
+    return shared(branch, aside), partial(executor.shutdown, wait=False, cancel_futures=True)

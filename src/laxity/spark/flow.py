@@ -1,0 +1,205 @@
+"""The way of a micro-batch through the branches of a query.
+
+The rows of all sources are kept at hand once. Each branch counts its part, lets its stages work on
+it, and hands what they made to the next branch, as rows of one more source.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from laxity.core.progress import Heard, Progress, SourceState
+from laxity.core.report import Decision
+from laxity.core.slack import Seen
+from laxity.spark.aside import Asides
+from laxity.spark.branch import Branch, made_rows, sources_rows, together
+from laxity.spark.checkpoint import Commit
+from laxity.spark.files import Files
+from laxity.spark.intake import (
+    Taken,
+    arrival_columns,
+    intake_columns,
+    measured,
+    packed,
+    riding,
+    unpacked,
+)
+from laxity.spark.keep import kept
+from laxity.spark.merge import Merge
+from laxity.spark.stage import Outcome, Stage, Turn
+from laxity.spark.state import Tables
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What all branches know of the micro-batch at hand; `last` is the commit before it."""
+
+    batch_id: int
+    now_us: int
+    n_run: int
+    last: Commit | None
+    tables: Tables
+    aside: Asides
+    files: Files
+
+    def memory(self, label: str) -> dict[str, Any]:
+        """What a stage wanted back from the last batch."""
+        return self.last.memories.get(label, {}) if self.last else {}
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What came of a micro-batch in one branch."""
+
+    branch: Branch
+    taken: Taken
+    outcomes: Sequence[Outcome]
+
+    @property
+    def staged(self) -> list[tuple[Stage, Outcome]]:
+        """What each stage made of it."""
+        return list(zip(self.branch.stages, self.outcomes, strict=True))
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """What its stages decided, under the names they have in the query."""
+        told = [one for outcome in self.outcomes for one in outcome.decisions]
+        return [d.model_copy(update={"stage": self.branch.label(d.stage)}) for d in told]
+
+    @property
+    def rows(self) -> DataFrame:
+        """The results."""
+        return self.outcomes[-1].rows if self.outcomes else self.taken.live
+
+    @property
+    def state(self) -> SourceState:
+        """How far the branch has come, as an input of another: as far as its merge has released.
+
+        It is idle when all its inputs are, since a merge then waits for nobody.
+        """
+        inputs = self.taken.progress.values()
+        return SourceState(
+            newest_us=self.outcomes[0].decisions[0].values["frontier_us"],
+            heard_us=max(one.heard_us for one in inputs),
+            idle=all(one.idle for one in inputs),
+        )
+
+    @property
+    def heard(self) -> dict[str, Seen]:
+        """What its merge, and those before, saw, for the one that decides."""
+        return dict(self.outcomes[0].heard)
+
+
+class Course:
+    """Takes micro-batches through the branches of a query, the last of which is `query`.
+
+    `rides`: there are no stages and one pass at the sink, so rows are counted there. `dated`: the
+    results tell when their rows arrived.
+    """
+
+    def __init__(self, query: Branch, progress: Progress, rides: bool, dated: bool) -> None:
+        self._query, self._progress, self._rides = query, progress, rides
+        self._columns = {
+            branch.name: intake_columns(branch.names, of_packed=not rides)
+            for branch in query.walk()
+        }
+        if rides or not dated:
+            stamped = all(source.arrival is None for source in query.sources)
+            self._columns[query.name] += arrival_columns(constant=stamped)
+
+    def take_in(self, rows: DataFrame, batch: Batch) -> Taken:
+        """Observe the rows of all sources; where branches divide them, each does with its own."""
+        query = self._query
+        if self._rides:
+            observed, seen = riding(rows, self._columns[query.name])
+            advance = self._advance(query, {}, batch)
+            return Taken(rows, _live(observed), lambda: seen.get, query.names, advance)
+        names = [source.name for source in query.sources]
+        at_hand = _at_hand(packed(rows, names), batch)
+        if not query.before:
+            return self._counted(query, at_hand, {}, batch)
+        named = unpacked(at_hand, names)
+        return Taken(named, _live(named), dict, tuple(names), lambda heard: {})
+
+    def through(self, taken: Taken, batch: Batch) -> list[Flow]:
+        """What the branches made of the rows, the query's own last."""
+        flows: dict[str, Flow] = {}
+        for branch in self._query.walk():
+            before = {one.name: flows[one.name] for one in branch.before}
+            own = self._own(branch, taken, before, batch) if self._query.before else taken
+            flows[branch.name] = Flow(branch, own, self._staged(branch, own, before, batch))
+        return list(flows.values())
+
+    def _own(self, branch: Branch, taken: Taken, before: Mapping[str, Flow], batch: Batch) -> Taken:
+        """The rows of a branch: of its sources, and what the branches before it made."""
+        rows = sources_rows(branch, taken.rows)
+        if before:
+            made = [_at_hand(made_rows(n, flow.rows), batch, True) for n, flow in before.items()]
+            rows = together(rows, made, batch.now_us)
+        return self._counted(branch, packed(rows, branch.names), before, batch)
+
+    def _counted(
+        self, branch: Branch, rows: DataFrame, before: Mapping[str, Flow], batch: Batch
+    ) -> Taken:
+        """Packed rows, with what the intake and the stages want to know of them, in one job."""
+        memories = [(stage, batch.memory(branch.label(stage.name))) for stage in branch.stages]
+        asked = [column for stage, memory in memories for column in stage.observes(memory)]
+        numbers = measured(rows, [*self._columns[branch.name], *asked])
+        named = unpacked(rows, branch.names)
+        advance = self._advance(branch, before, batch)
+        return Taken(named, _live(named), lambda: numbers, branch.names, advance)
+
+    def _advance(
+        self, branch: Branch, before: Mapping[str, Flow], batch: Batch
+    ) -> Callable[[dict[str, Heard]], dict[str, SourceState]]:
+        """How far each input comes with what was heard."""
+
+        def advance(heard: dict[str, Heard]) -> dict[str, SourceState]:
+            states = self._progress.advance(heard, batch.now_us)
+            states |= {name: flow.state for name, flow in before.items()}
+            return {name: states[name] for name in branch.names}
+
+        return advance
+
+    def _staged(
+        self, branch: Branch, taken: Taken, before: Mapping[str, Flow], batch: Batch
+    ) -> list[Outcome]:
+        """What each stage made of the rows, in order."""
+        heard = {name: seen for flow in before.values() for name, seen in flow.heard.items()}
+        rows, outcomes = taken.live, list[Outcome]()
+        for stage in branch.stages:
+            turn = Turn(
+                batch_id=batch.batch_id,
+                now_us=batch.now_us,
+                intake=taken.intake,
+                sources=taken.progress,
+                seen=taken.numbers,
+                n_run=batch.n_run,
+                last=batch.last.report if batch.last else None,
+                before=outcomes[-1] if outcomes else None,
+                memory=batch.memory(branch.label(stage.name)),
+                tables=batch.tables.called(branch.label),
+                aside=batch.aside,
+                files=batch.files,
+                heard=heard,
+                leads=batch.memory(self._query.label(Merge.name)),
+                passes_on=branch is not self._query,
+            )
+            outcome = stage(rows, turn)
+            rows = outcome.rows
+            outcomes.append(outcome)
+        return outcomes
+
+
+def _at_hand(rows: DataFrame, batch: Batch, made: bool = False) -> DataFrame:
+    """The rows, kept until the batch is over."""
+    at_hand, let_go = kept(rows, made)
+    batch.aside.last(let_go)
+    return at_hand
+
+
+def _live(rows: DataFrame) -> DataFrame:
+    """The rows that can be processed."""
+    return rows.where("_dead IS NULL").drop("_dead", "_raw")
