@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 
 from laxity.core.ledger import Fates
 from laxity.core.report import Decision
+from laxity.spark.changing import EVENT_US
 from laxity.spark.intake import measured
 from laxity.spark.stage import Outcome, Turn
-from laxity.spark.state import EVENT_US
 
 SECOND = 1_000_000
 NEVER_US = -(10**17)

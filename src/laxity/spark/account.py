@@ -38,7 +38,7 @@ def post_letters(flows: Sequence[Flow], tables: Tables, batch_id: int) -> Posted
     for flow in flows:
         followed = len(_followed(flow))
         if flow.taken.intake.dead:
-            dead[0].append(dead_rows(flow.taken.rows, batch_id))
+            dead[0].append(dead_rows(flow.taken.rows(), batch_id))
         for n, one in enumerate(flow.outcomes):
             beyond = n >= followed
             if one.dead is not None and one.fates is not None and one.fates().dead:

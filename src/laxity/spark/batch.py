@@ -37,7 +37,7 @@ from laxity.spark.intake import arrival_columns, measured, n_results, read_laten
 from laxity.spark.phases import Phases
 from laxity.spark.sinks import Sink
 from laxity.spark.stage import Outcome
-from laxity.spark.stamp import stamped
+from laxity.spark.stamp import stamps
 from laxity.spark.state import Tables, sweep
 from laxity.spark.wall import now_us
 
@@ -113,10 +113,10 @@ class BatchRunner:
         try:
             with phases.phase("intake"):
                 began_us = checkpoint.began_us(batch_id) or started_us
-                told = stamped(rows, self._plan.branch.sources, began_us)
+                filled_in = stamps(rows, self._plan.branch.sources, began_us)
                 files = checkpoint.files
                 batch = Batch(batch_id, started_us, self.n_run, last, tables, aside, files)
-                taken = self._course.take_in(told, batch)
+                taken = self._course.take_in(rows, filled_in, batch)
             with phases.phase("stages"):
                 flows = self._course.through(taken, batch)
             with phases.phase("output"):

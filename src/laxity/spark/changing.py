@@ -8,16 +8,19 @@ instead, as long as its place there is not known beforehand.
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+EVENT_US = "unix_micros(_event)"
+
 
 def changing(value: int, beside: Column | None = None) -> Column:
     """The value in every row, beside a whole number that is never null; by default the event's."""
+    if beside is None:
+        return F.expr(changing_in(value))
     number = F.lit(value).cast("bigint")
-    whole = F.unix_micros("_event") if beside is None else beside
-    return F.get(F.array(number, number), whole.bitwiseAND(1).cast("int"))
+    return F.get(F.array(number, number), beside.bitwiseAND(1).cast("int"))
 
 
-def changing_in(value: int, beside: str) -> str:
-    """The same as SQL, for what cannot be said in columns.
+def changing_in(value: int, beside: str = EVENT_US) -> str:
+    """The same as SQL: one call of Java, where an expression of columns takes one for each part.
 
     >>> changing_in(7, "h.lo")
     'get(array(7L, 7L), CAST(h.lo & 1 AS INT))'

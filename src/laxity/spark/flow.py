@@ -6,9 +6,10 @@ it, and hands what they made to the next branch, as rows of one more source.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from laxity.core.progress import Heard, Progress, SourceState
 from laxity.core.report import Decision
@@ -21,6 +22,7 @@ from laxity.spark.intake import (
     Taken,
     arrival_columns,
     intake_columns,
+    live,
     measured,
     packed,
     riding,
@@ -109,19 +111,25 @@ class Course:
             stamped = all(source.arrival is None for source in query.sources)
             self._columns[query.name] += arrival_columns(constant=stamped)
 
-    def take_in(self, rows: DataFrame, batch: Batch) -> Taken:
-        """Observe the rows of all sources; where branches divide them, each does with its own."""
+    def take_in(self, rows: DataFrame, filled_in: Mapping[str, Column], batch: Batch) -> Taken:
+        """Observe the rows of all sources; where branches divide them, each does with its own.
+
+        `filled_in` are the columns of which only the batch knows what is in them.
+        """
         query = self._query
         if self._rides:
+            rows = rows.withColumns(dict(filled_in))
             observed, seen = riding(rows, self._columns[query.name])
+            alive = observed.where("_dead IS NULL").drop("_dead", "_raw")
             advance = self._advance(query, {}, batch)
-            return Taken(rows, _live(observed), lambda: seen.get, query.names, advance)
-        names = [source.name for source in query.sources]
-        at_hand = _at_hand(packed(rows, names), batch)
+            return Taken(alive, lambda: rows, lambda: seen.get, query.names, advance)
+        names = tuple(source.name for source in query.sources)
+        at_hand = _at_hand(packed(rows, names, filled_in), batch)
         if not query.before:
-            return self._counted(query, at_hand, {}, batch)
-        named = unpacked(at_hand, names)
-        return Taken(named, _live(named), dict, tuple(names), lambda heard: {})
+            taken = self._counted(query, at_hand, {}, batch)
+            assert taken.numbers
+            return taken
+        return Taken(at_hand, partial(unpacked, at_hand, names), dict, names, lambda heard: {})
 
     def through(self, taken: Taken, batch: Batch) -> list[Flow]:
         """What the branches made of the rows, the query's own last."""
@@ -134,7 +142,7 @@ class Course:
 
     def _own(self, branch: Branch, taken: Taken, before: Mapping[str, Flow], batch: Batch) -> Taken:
         """The rows of a branch: of its sources, and what the branches before it made."""
-        rows = sources_rows(branch, taken.rows)
+        rows = sources_rows(branch, taken.rows())
         if before:
             made = [_at_hand(made_rows(n, flow.rows), batch, True) for n, flow in before.items()]
             rows = together(rows, made, batch.now_us)
@@ -143,13 +151,20 @@ class Course:
     def _counted(
         self, branch: Branch, rows: DataFrame, before: Mapping[str, Flow], batch: Batch
     ) -> Taken:
-        """Packed rows, with what the intake and the stages want to know of them, in one job."""
+        """Packed rows, with what the intake and the stages want to know of them, in one job.
+
+        While that runs, what the stages will need is made ready.
+        """
         memories = [(stage, batch.memory(branch.label(stage.name))) for stage in branch.stages]
         asked = [column for stage, memory in memories for column in stage.observes(memory)]
-        numbers = measured(rows, [*self._columns[branch.name], *asked])
-        named = unpacked(rows, branch.names)
+        columns = [*self._columns[branch.name], *asked]
+        numbers = batch.aside.begin(lambda: measured(rows, columns))
+        alive = live(rows, branch.names)
+        if not self._query.before:
+            batch.tables.open()
         advance = self._advance(branch, before, batch)
-        return Taken(named, _live(named), lambda: numbers, branch.names, advance)
+        all_rows = partial(unpacked, rows, branch.names)
+        return Taken(alive, all_rows, numbers, branch.names, advance)
 
     def _advance(
         self, branch: Branch, before: Mapping[str, Flow], batch: Batch
@@ -198,8 +213,3 @@ def _at_hand(rows: DataFrame, batch: Batch, made: bool = False) -> DataFrame:
     at_hand, let_go = kept(rows, made)
     batch.aside.last(let_go)
     return at_hand
-
-
-def _live(rows: DataFrame) -> DataFrame:
-    """The rows that can be processed."""
-    return rows.where("_dead IS NULL").drop("_dead", "_raw")

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from laxity.core.moment import CONTEXTS, N_BUCKETS, RECENT, Moment
 from laxity.spark.aside import Asides
-from laxity.spark.changing import changing
+from laxity.spark.changing import EVENT_US, changing
 from laxity.spark.holes import (
     FRESH,
     OLD,
@@ -35,7 +35,7 @@ from laxity.spark.holes import (
 from laxity.spark.intake import measured, riding
 from laxity.spark.keep import kept
 from laxity.spark.places import AT, KEY, US, Places, of_keys
-from laxity.spark.state import EVENT_US, Tables
+from laxity.spark.state import Tables
 from laxity.spark.used import Used
 
 HOLES = "holes"

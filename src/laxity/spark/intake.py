@@ -5,7 +5,7 @@ needs them earlier, every row is read exactly once) or are taken from the cached
 their own. Either way rows stay where they are and one row of numbers reaches Python.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -39,26 +39,39 @@ class Intake:
         return self.rows_in - self.dead
 
 
-def packed(rows: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Rows as they are cached: a source's name is a number, which costs a third less."""
-    rank = rank_of(names).cast("smallint")
-    return rows.select(rank.alias(RANK), *(c for c in rows.columns if c != "_source"))
+def packed(
+    rows: DataFrame, names: Sequence[str], filled_in: Mapping[str, Column] | None = None
+) -> DataFrame:
+    """Rows as they are kept: a source's name is a number, which costs a third less.
+
+    `filled_in` takes the place of columns of its names.
+    """
+    rank, given = F.expr(f"CAST({rank_of(names)} AS SMALLINT) AS {RANK}"), filled_in or {}
+    columns = (given[c].alias(c) if c in given else c for c in rows.columns if c != "_source")
+    return rows.select(rank, *columns)
 
 
-def unpacked(rows: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Cached rows as they were."""
-    name = F.lit(names[0])
-    for n, other in enumerate(names[1:], start=1):
-        name = F.when(F.col(RANK) == n, other).otherwise(name)
-    return rows.select(name.alias("_source"), *(c for c in rows.columns if c != RANK))
+def unpacked(rows: DataFrame, names: Sequence[str], without: Sequence[str] = ()) -> DataFrame:
+    """Kept rows as they were, without some columns."""
+    cases = "".join(f" WHEN {n} THEN '{name}'" for n, name in enumerate(names) if n)
+    name = f"CASE {RANK}{cases} ELSE '{names[0]}' END" if cases else f"'{names[0]}'"
+    others = (c for c in rows.columns if c not in (RANK, *without))
+    return rows.select(F.expr(f"{name} AS _source"), *others)
 
 
-def rank_of(names: Sequence[str]) -> Column:
-    """A row's source as its place among the names."""
-    rank = F.lit(0)
-    for n, name in enumerate(names[1:], start=1):
-        rank = F.when(F.col("_source") == name, n).otherwise(rank)
-    return rank
+def live(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Of kept rows those that can be processed."""
+    return unpacked(rows.where("_dead IS NULL"), names, without=("_dead", "_raw"))
+
+
+def rank_of(names: Sequence[str]) -> str:
+    """A row's source as its place among the names, as SQL.
+
+    >>> rank_of(["bus", "scats"])
+    "CAST(CASE WHEN _source = 'scats' THEN 1 ELSE 0 END AS BIGINT)"
+    """
+    places = "".join(f" WHEN _source = '{name}' THEN {n}" for n, name in enumerate(names) if n)
+    return f"CAST({f'CASE{places} ELSE 0 END' if places else '0'} AS BIGINT)"
 
 
 def intake_columns(names: Sequence[str], of_packed: bool) -> list[Column]:
@@ -97,13 +110,13 @@ def read_intake(names: Sequence[str], numbers: dict[str, Any]) -> Intake:
 
 @dataclass(frozen=True)
 class Taken:
-    """The rows of a batch, and those that live.
+    """The rows of a batch that live; `rows`, all of them, are for those who ask.
 
     The rest is known once a job has read them all, and found out when it is first asked for.
     """
 
-    rows: DataFrame
     live: DataFrame
+    rows: Callable[[], DataFrame]
     observed: Callable[[], dict[str, Any]]
     names: tuple[str, ...]
     advance: Callable[[dict[str, Heard]], dict[str, SourceState]]

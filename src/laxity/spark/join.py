@@ -21,11 +21,10 @@ from pyspark.sql import functions as F
 
 from laxity.core.merge import MergeMemory, Read
 from laxity.durations import show_us
-from laxity.spark.changing import changing
+from laxity.spark.changing import EVENT_US, changing
 from laxity.spark.gather import gathered
 from laxity.spark.intake import riding
 from laxity.spark.stage import Outcome, Turn
-from laxity.spark.state import EVENT_US
 
 WINDOW = "window"
 GHOST_WINDOWS = 20

@@ -20,11 +20,10 @@ from laxity.core.slack import Seen
 from laxity.core.tuned import SEEN, Shared, Tuned
 from laxity.core.tuner import TUNING, tuning_of
 from laxity.durations import show_us
-from laxity.spark.changing import changing
+from laxity.spark.changing import EVENT_US, changing_in
 from laxity.spark.gather import gathered, in_order
 from laxity.spark.intake import RANK, rank_of
 from laxity.spark.stage import Outcome, Turn
-from laxity.spark.state import EVENT_US
 from laxity.spark.tally import CAME, NOTHING, Numbers, Tally
 
 HELD = "held"
@@ -60,17 +59,17 @@ class Merge:
         """How many rows are late, and the oldest of them; rows that were held never are."""
         if position is None:
             return ()
-        late = F.col("_dead").isNull() & _before(position, F.col(RANK))
-        oldest = F.min(F.when(late, F.unix_micros("_event")))
-        return F.count_if(late).alias(Read.LATE), oldest.alias("oldest_late")
+        late = f"(_dead IS NULL AND {_before(position, RANK)})"
+        oldest = f"min(IF({late}, {EVENT_US}, NULL)) AS oldest_late"
+        return F.expr(f"count_if({late}) AS {Read.LATE}"), F.expr(oldest)
 
     def _lateness(self, newest_us: int | None) -> Sequence[Column]:
         """How far the rows lie behind, as far as the slack rule looks."""
         grid = self.rule.rule.grid
         if newest_us is None or not grid:
             return ()
-        late_us = F.greatest(changing(newest_us) - F.unix_micros("_event"), F.lit(0))
-        live_us = F.when(F.col("_dead").isNull(), late_us)
+        late_us = f"greatest({changing_in(newest_us)} - {EVENT_US}, 0L)"
+        live_us = F.expr(f"IF(_dead IS NULL, {late_us}, NULL)")
         if grid == (1.0,):
             return (F.array(F.max(live_us)).alias("lateness"),)
         return (F.percentile_approx(live_us, list(grid), ACCURACY).alias("lateness"),)
@@ -85,16 +84,18 @@ class Merge:
             return self._nothing_new(rows, before, after)
         read, n_rows = _read(frontier), turn.intake.live + before.n_held
         tally = Tally(self.sources, frontier, n_rows)
-        waiting = rows.withColumn("_read", self._marked(read, before.position))
+        waiting = rows.withColumn("_read", F.expr(self._marked(read, before.position)))
         new = self._hold(waiting, turn, tally)
         held = turn.tables.read(HELD)
         old: Callable[[Numbers], Numbers] = _nothing_waited
         if held is not None:
-            held = held.withColumn("_read", read)
+            held = held.withColumn("_read", F.expr(read))
             waiting = waiting.unionByName(held)
             old = tally.waited(held, before, turn.aside)
         waiting = gathered(waiting, n_rows)
-        released = waiting.where(F.col("_read").isNotNull()).drop(CAME)
+        released = waiting.where(F.col("_read").isNotNull())
+        if CAME in rows.columns:
+            released = released.drop(CAME)
 
         @cache
         def counts() -> Numbers:
@@ -147,38 +148,36 @@ class Merge:
             heard=_heard(self.rule, after),
         )
 
-    def _marked(self, read: Column, position: Key | None) -> Column:
+    def _marked(self, read: str, position: Key | None) -> str:
         """How a new row is read: late if it lies before the last one read in order."""
         if position is None:
             return read
-        return F.when(_before(position, rank_of(self.sources)), Read.LATE).otherwise(read)
+        return f"IF({_before(position, rank_of(self.sources))}, '{Read.LATE}', {read})"
 
     def _order(self) -> tuple[Column, ...]:
         """Late rows first, then the total order."""
-        late = F.col("_read") != Read.LATE
-        rank = rank_of(self.sources).cast("bigint")  # a bare number would be a position
-        return (late, F.col("_event"), rank, F.col("_seq"))
+        keys = (f"_read != '{Read.LATE}'", "_event", rank_of(self.sources), "_seq")
+        return tuple(F.expr(key) for key in keys)
 
 
 def _nothing_waited(new: Numbers) -> Numbers:
     return NOTHING
 
 
-def _read(frontier: Frontier) -> Column:
-    """How a row is read that is not late; null if it is to wait."""
-    event_us = F.unix_micros("_event")
+def _read(frontier: Frontier) -> str:
+    """How a row is read that is not late, as SQL; null if it is to wait."""
     merge_us, frontier_us = frontier.merge_us, frontier.frontier_us
-    ready_us = changing(FIRST_US if merge_us is None else merge_us)
-    slack_us = changing(FIRST_US if frontier_us is None else frontier_us)
-    return F.when(event_us <= ready_us, Read.READY).when(event_us <= slack_us, Read.SLACK)
+    ready = f"{EVENT_US} <= {changing_in(FIRST_US if merge_us is None else merge_us)}"
+    slack = f"{EVENT_US} <= {changing_in(FIRST_US if frontier_us is None else frontier_us)}"
+    return f"CASE WHEN {ready} THEN '{Read.READY}' WHEN {slack} THEN '{Read.SLACK}' END"
 
 
-def _before(position: Key, rank: Column) -> Column:
-    """Whether a row lies before a place in the total order."""
-    event_us = F.unix_micros("_event")
-    place = F.struct(*(F.lit(number).cast("bigint") for number in position))
-    key = F.struct(event_us, rank.cast("bigint"), F.col("_seq"))
-    return (event_us <= changing(position[0])) & (key < place)
+def _before(position: Key, rank: str) -> str:
+    """Whether a row lies before a place in the total order, as SQL."""
+    us, its_rank, seq = position
+    place = f"named_struct('us', {us}L, 'rank', {its_rank}L, 'seq', {seq}L)"
+    key = f"named_struct('us', {EVENT_US}, 'rank', CAST({rank} AS BIGINT), 'seq', _seq)"
+    return f"({EVENT_US} <= {changing_in(us)} AND {key} < {place})"
 
 
 def _before_now(terms: MergeTerms, turn: Turn) -> MergeMemory:

@@ -20,7 +20,7 @@ from laxity.core.moment import CONTEXTS, RECENT, Moment, ReviseMemory
 from laxity.core.triggers import Trigger
 from laxity.durations import show_us
 from laxity.spark.app import App, Evaluation
-from laxity.spark.changing import changing
+from laxity.spark.changing import EVENT_US, changing
 from laxity.spark.found import NO_RESULTS, Found, by_status, numbers_of
 from laxity.spark.history import History, Holes
 from laxity.spark.holes import OLD, OPEN, meets
@@ -41,7 +41,6 @@ from laxity.spark.latest import keyed
 from laxity.spark.places import KEY, US, Places, small
 from laxity.spark.replay import FINAL, TENTATIVE, Replay, given_again
 from laxity.spark.stage import Outcome, Turn
-from laxity.spark.state import EVENT_US
 from laxity.spark.travel import Journeys
 from laxity.spark.used import Used
 

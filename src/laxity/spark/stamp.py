@@ -15,20 +15,18 @@ from laxity.spark.sources import OWN, Source
 FUTURE = "in the future"
 
 
-def stamped(rows: DataFrame, sources: Sequence[Source], start_us: int) -> DataFrame:
-    """The rows; those without an arrival of their own came when the batch began."""
+def stamps(rows: DataFrame, sources: Sequence[Source], start_us: int) -> dict[str, Column]:
+    """The columns to fill in; rows without an arrival of their own came when the batch began."""
     any_time = F.coalesce(F.unix_micros("_event"), F.lit(0))
     start = F.timestamp_micros(changing(start_us, any_time))
     told = any(source.arrival is not None for source in sources)
     arrival = F.coalesce("_arrival", start) if told else start
     future = F.unix_micros("_event") > F.unix_micros(arrival) + _max_future_us(sources)
-    return rows.withColumns(
-        {
-            "_arrival": arrival,
-            "_dead": F.coalesce("_dead", F.when(future, FUTURE)),
-            "_raw": F.coalesce("_raw", F.when(future, _json(rows, sources))),
-        }
-    )
+    return {
+        "_arrival": arrival,
+        "_dead": F.coalesce("_dead", F.when(future, FUTURE)),
+        "_raw": F.coalesce("_raw", F.when(future, _json(rows, sources))),
+    }
 
 
 def _max_future_us(sources: Sequence[Source]) -> Column:

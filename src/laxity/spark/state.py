@@ -16,17 +16,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from laxity.errors import StateError
 from laxity.spark.aside import Asides
-from laxity.spark.changing import changing
+from laxity.spark.changing import changing_in
 from laxity.spark.checkpoint import Commit, Segment, Table
 from laxity.spark.files import Files
 
 FAN = 4  # so many segments of one level become one of the next
-EVENT_US = "unix_micros(_event)"  # what most rows expire by
 _MARK_DONE = "mapreduce.fileoutputcommitter.marksuccessfuljobs"  # a commit says what is done
 
 
@@ -49,6 +47,7 @@ class Tables:
         self._batch_id = batch_id
         self._writes: dict[str, _Write] = {}
         self._begun: dict[str, Callable[[], None]] = {}
+        self._opened: dict[str, DataFrame] = {}
         self._label: Callable[[str], str] = str
 
     def called(self, label: Callable[[str], str]) -> "Tables":
@@ -63,7 +62,14 @@ class Tables:
         table = self._committed.get(name)
         if table is None or not table.segments:
             return None
-        return read_table(self._spark, self._files, name, table)
+        opened = self._opened.pop(name, None)
+        return opened or read_table(self._spark, self._files, name, table)
+
+    def open(self) -> None:
+        """Make the tables ready that rows also leave again, and so are likely to be read."""
+        for name, table in self._committed.items():
+            if table.segments and table.expire_by is not None:
+                self._opened[name] = read_table(self._spark, self._files, name, table)
 
     def replace(self, name: str, rows: DataFrame) -> None:
         """Make these the table's only rows."""
@@ -155,8 +161,7 @@ def read_table(spark: SparkSession, files: Files, name: str, table: Table) -> Da
     rows = spark.read.schema(StructType.fromJson(table.columns)).parquet(*paths)
     if table.floor is None or table.expire_by is None:
         return rows
-    age = F.expr(table.expire_by)
-    return rows.where(age >= changing(table.floor, age))
+    return rows.where(f"{table.expire_by} >= {changing_in(table.floor, table.expire_by)}")
 
 
 def sweep(files: Files, kept: Iterable[Commit]) -> None:

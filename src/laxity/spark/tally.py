@@ -13,11 +13,12 @@ from pyspark.sql import functions as F
 
 from laxity.core.merge import FIRST_US, Frontier, MergeMemory, Read
 from laxity.spark.aside import Asides
-from laxity.spark.changing import changing
+from laxity.spark.changing import EVENT_US, changing_in
 from laxity.spark.gather import ONE_TASK
 from laxity.spark.intake import measured, rank_of, riding
 
 CAME = "_came"  # when a row came to the merge, where that is not when it arrived
+_IN_ORDER = f"_read IN ('{Read.READY}', '{Read.SLACK}')"
 LAST = "last"  # the key of the last row read in order, where whole keys are compared
 _SUMS = (Read.READY, Read.SLACK, "held")
 _LARGEST = ("last_us", "held_us")
@@ -94,16 +95,14 @@ class Tally:
         return FIRST_US if frontier_us is None else frontier_us
 
     def _key(self) -> Column:
-        rank = rank_of(self.sources).cast("bigint")
-        key = F.struct(F.unix_micros("_event"), rank, F.col("_seq"))
-        return F.max(F.when(_in_order(), key)).alias(LAST)
+        key = f"struct({EVENT_US}, {rank_of(self.sources)}, _seq)"
+        return F.expr(f"max(IF({_IN_ORDER}, {key}, NULL)) AS {LAST}")
 
     def _seqs(self, at_us: int) -> Sequence[Column]:
         """The largest sequence of each source among the rows read in order at that time."""
-        there = _in_order() & (F.unix_micros("_event") == changing(at_us))
-        rank = rank_of(self.sources)
-        mine = [F.when(there & (rank == n), F.col("_seq")) for n in range(len(self.sources))]
-        return [F.max(seq).alias(f"seq_{n}") for n, seq in enumerate(mine)]
+        there = f"{EVENT_US} = {changing_in(at_us)} AND {_IN_ORDER} AND {rank_of(self.sources)}"
+        n_sources = len(self.sources)
+        return [F.expr(f"max(IF({there} = {n}, _seq, NULL)) AS seq_{n}") for n in range(n_sources)]
 
 
 def _tells_last(new: Numbers, old: Numbers) -> bool:
@@ -123,18 +122,14 @@ def _sum(new: Numbers, old: Numbers) -> Numbers:
     )
 
 
-def _in_order() -> Column:
-    return F.col("_read").isin(Read.READY, Read.SLACK)
-
-
 def _counts(came: str) -> list[Column]:
-    read, event_us, came_us = F.col("_read"), F.unix_micros("_event"), F.unix_micros(came)
-    return [
-        F.count_if(read == Read.READY).alias(Read.READY),
-        F.count_if(read == Read.SLACK).alias(Read.SLACK),
-        F.count_if(read.isNull()).alias("held"),
-        F.max(F.when(_in_order(), event_us)).alias("last_us"),
-        F.min(F.when(read.isNotNull(), came_us)).alias("arrived_us"),
-        F.max(F.when(read.isNull(), event_us)).alias("held_us"),
-        F.min(F.when(read.isNull(), came_us)).alias("held_arrived_us"),
-    ]
+    counts = (
+        f"count_if(_read = '{Read.READY}') AS {Read.READY}",
+        f"count_if(_read = '{Read.SLACK}') AS {Read.SLACK}",
+        "count_if(_read IS NULL) AS held",
+        f"max(IF({_IN_ORDER}, {EVENT_US}, NULL)) AS last_us",
+        f"min(IF(_read IS NOT NULL, unix_micros({came}), NULL)) AS arrived_us",
+        f"max(IF(_read IS NULL, {EVENT_US}, NULL)) AS held_us",
+        f"min(IF(_read IS NULL, unix_micros({came}), NULL)) AS held_arrived_us",
+    )
+    return [F.expr(count) for count in counts]
