@@ -69,8 +69,8 @@ def test_counts_are_those_of_all_rows(
         held_arrived_us=min((row[2] for row in old), default=None),
     )
     fresh, waited, aside = on_spark(spark, new), on_spark(spark, old), Asides()
-    counted, told = count.riding(fresh)
-    counted.where("_read IS NULL").write.format("noop").mode("overwrite").save()
+    waiting, told = count.riding(fresh)
+    waiting.write.format("noop").mode("overwrite").save()
     numbers = told()
     others = count.waited(waited, before, aside)(numbers) if old else NOTHING
     aside.end()

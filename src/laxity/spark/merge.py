@@ -123,8 +123,7 @@ class Merge:
         newest = [one.newest_us for one in turn.intake.heard.values() if one.newest_us is not None]
         frontier_us = tally.frontier.frontier_us
         if newest and (frontier_us is None or max(newest) > frontier_us):
-            counted, new = tally.riding(rows)
-            still = counted.where(F.col("_read").isNull()).drop("_read")
+            still, new = tally.riding(rows)
             turn.tables.append(HELD, still, expire_by=EVENT_US, newest=max(newest))
             turn.tables.begin(HELD, turn.aside)
         else:

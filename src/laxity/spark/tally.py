@@ -37,13 +37,14 @@ class Tally:
     n_rows: int
 
     def riding(self, rows: DataFrame) -> tuple[DataFrame, Callable[[], Numbers]]:
-        """Rows that are counted by the job that reads them."""
-        counted, seen = riding(rows, self._columns(rows))
-        return counted, lambda: seen.get
+        """The rows that have to wait; the job that reads them counts all."""
+        counted, seen = riding(rows, [*_reads(rows), *self._last()])
+        waiting, held = riding(counted.where("_read IS NULL"), _helds(rows))
+        return waiting.drop("_read"), lambda: seen.get | held.get
 
     def measured(self, rows: DataFrame) -> Numbers:
         """The counts of rows, in a job of their own."""
-        return measured(rows, self._columns(rows))
+        return measured(rows, [*_reads(rows), *_helds(rows), *self._last()])
 
     def waited(
         self, rows: DataFrame, before: MergeMemory, aside: Asides
@@ -84,9 +85,8 @@ class Tally:
         """
         return self.n_rows <= ONE_TASK
 
-    def _columns(self, rows: DataFrame) -> list[Column]:
-        came = CAME if CAME in rows.columns else "_arrival"
-        return [*_counts(came), *([self._key()] if self._few else self._seqs(self._at_us))]
+    def _last(self) -> Sequence[Column]:
+        return [self._key()] if self._few else self._seqs(self._at_us)
 
     @property
     def _at_us(self) -> int:
@@ -122,14 +122,24 @@ def _sum(new: Numbers, old: Numbers) -> Numbers:
     )
 
 
-def _counts(came: str) -> list[Column]:
-    counts = (
-        f"count_if(_read = '{Read.READY}') AS {Read.READY}",
-        f"count_if(_read = '{Read.SLACK}') AS {Read.SLACK}",
-        "count_if(_read IS NULL) AS held",
-        f"max(IF({_IN_ORDER}, {EVENT_US}, NULL)) AS last_us",
-        f"min(IF(_read IS NOT NULL, unix_micros({came}), NULL)) AS arrived_us",
-        f"max(IF(_read IS NULL, {EVENT_US}, NULL)) AS held_us",
-        f"min(IF(_read IS NULL, unix_micros({came}), NULL)) AS held_arrived_us",
-    )
-    return [F.expr(count) for count in counts]
+def _came_us(rows: DataFrame) -> str:
+    return f"unix_micros({CAME if CAME in rows.columns else '_arrival'})"
+
+
+def _reads(rows: DataFrame) -> list[Column]:
+    """How many rows were read in each way, the newest of them in order, and when the first came."""
+    return [
+        F.expr(f"count_if(_read = '{Read.READY}') AS {Read.READY}"),
+        F.expr(f"count_if(_read = '{Read.SLACK}') AS {Read.SLACK}"),
+        F.expr(f"max(IF({_IN_ORDER}, {EVENT_US}, NULL)) AS last_us"),
+        F.expr(f"min(IF(_read IS NOT NULL, {_came_us(rows)}, NULL)) AS arrived_us"),
+    ]
+
+
+def _helds(rows: DataFrame) -> list[Column]:
+    """How many rows have to wait, the newest of them, and when the first came."""
+    return [
+        F.expr("count_if(_read IS NULL) AS held"),
+        F.expr(f"max(IF(_read IS NULL, {EVENT_US}, NULL)) AS held_us"),
+        F.expr(f"min(IF(_read IS NULL, {_came_us(rows)}, NULL)) AS held_arrived_us"),
+    ]
