@@ -2,17 +2,22 @@
 
 The naive way is the same merge written with `transformWithStateInPandas`: held rows in a list
 state, two keys so that both cores work.
+
+Queries run for days, and Java takes minutes to warm up to a planner that runs anew in every batch:
+before anything counts, both sides have taken `WARM_TURNS` turns.
 """
 
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from rich.console import Console
 
 import laxity as lx
 from bench.batches import bare_ms, our_ms
@@ -21,9 +26,10 @@ from bench.naive_merge import COLUMNS, naive_merge
 from laxity.core.release import Rows, release
 
 ROWS = 250_000  # of each source in a batch
-BATCHES = 8
+BATCHES = 16
 WARM = 3  # batches of a run that do not count
-TURNS = 2
+WARM_TURNS = 8
+TURNS = 3
 LAG_US = 5_000_000  # how far the second source is behind
 GAP_US = 100
 START_US = 1_700_000_000_000_000
@@ -35,14 +41,44 @@ def run() -> Iterator[Line]:
     rocks = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", rocks)
     with tempfile.TemporaryDirectory() as folder:
-        for kind in ("json", "parquet"):
-            _make(spark, Path(folder) / kind, kind)
-            against = _ratio(spark, Path(folder) / kind, kind, _native_windows, _our_windows)
-            what = f"merge + windows against withWatermark + windows, {kind} (their time / ours)"
-            yield Line(what, against, at_least=0.7)
-        naive = _ratio(spark, Path(folder) / "parquet", "parquet", _naive, _ours)
+        parquet, json = (Files(spark, Path(folder) / kind, kind) for kind in ("parquet", "json"))
+        parquet.make()
+        json.make()
+        _ratios(parquet, _native_windows, _our_windows, turns=WARM_TURNS)
+        for files in (parquet, json):
+            what = f"merge + windows against withWatermark + windows, {files.kind}"
+            ratio = _ratio(files, _native_windows, _our_windows)
+            yield Line(f"{what} (their time / ours)", ratio, at_least=0.7)
         what = "merge in order against transformWithStateInPandas, parquet (their time / ours)"
-        yield Line(what, naive, at_least=3)
+        yield Line(what, _ratio(parquet, _naive, _ours), at_least=3)
+
+
+@dataclass(frozen=True)
+class Files:
+    """The two sources as files, a batch each."""
+
+    spark: SparkSession
+    folder: Path
+    kind: str
+
+    def make(self) -> None:
+        """Write them."""
+        for source, lag_us in (("bus", 0), ("scats", LAG_US)):
+            for batch in range(BATCHES):
+                ids = self.spark.range(batch * ROWS, (batch + 1) * ROWS, 1, 1)
+                event_us = F.lit(START_US - lag_us) + F.col("id") * 2 * GAP_US
+                ids.select(
+                    F.timestamp_micros(event_us).alias("ts"),
+                    "id",
+                    (F.col("id") % 97).alias("area"),
+                    (F.col("id") % 1000).alias("value"),
+                ).write.mode("append").format(self.kind).save(str(self.folder / source))
+
+    def read(self) -> dict[str, DataFrame]:
+        """Read them as streams."""
+        reader = self.spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1)
+        names = ("bus", "scats")
+        return {name: reader.format(self.kind).load(str(self.folder / name)) for name in names}
 
 
 def _kernel() -> float:
@@ -58,41 +94,27 @@ def _kernel() -> float:
     return statistics.median(rates[2:])
 
 
-def _make(spark: SparkSession, folder: Path, kind: str) -> None:
-    for source, lag_us in (("bus", 0), ("scats", LAG_US)):
-        for batch in range(BATCHES):
-            ids = spark.range(batch * ROWS, (batch + 1) * ROWS, 1, 1)
-            event_us = F.lit(START_US - lag_us) + F.col("id") * 2 * GAP_US
-            ids.select(
-                F.timestamp_micros(event_us).alias("ts"),
-                "id",
-                (F.col("id") % 97).alias("area"),
-                (F.col("id") % 1000).alias("value"),
-            ).write.mode("append").format(kind).save(str(folder / source))
+Run = Callable[[dict[str, DataFrame], Path], list[int]]
 
 
-def _ratio(
-    spark: SparkSession,
-    folder: Path,
-    kind: str,
-    theirs: Callable[[dict[str, DataFrame], Path], list[int]],
-    ours: Callable[[dict[str, DataFrame], Path], list[int]],
-) -> float:
-    """Their batch time over ours, in turns that alternate: the median turn."""
+def _ratio(files: Files, theirs: Run, ours: Run) -> float:
+    """Their batch time over ours: the median turn, after one that does not count."""
+    return statistics.median(_ratios(files, theirs, ours, turns=TURNS + 1)[1:])
+
+
+def _ratios(files: Files, theirs: Run, ours: Run, turns: int) -> list[float]:
+    """Their batch time over ours, in turns that alternate."""
     ratios = []
-    for turn in range(TURNS + 1):
-        work = folder / f"{ours.__name__}-{turn}"
+    for turn in range(turns):
+        work = files.folder / f"{ours.__name__}-{turn}-of-{turns}"
         times = [
-            statistics.median(run(_input(spark, folder, kind), work / run.__name__)[WARM:])
+            statistics.median(run(files.read(), work / run.__name__)[WARM:])
             for run in (theirs, ours)
         ]
         ratios.append(times[0] / times[1])
-    return statistics.median(ratios[1:])  # the first turn warms Java up
-
-
-def _input(spark: SparkSession, folder: Path, kind: str) -> dict[str, DataFrame]:
-    reader = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).format(kind)
-    return {name: reader.load(str(folder / name)) for name in ("bus", "scats")}
+        what = f"{ours.__name__}, {files.kind}, turn {turn + 1} of {turns}"
+        Console(stderr=True).print(f"{what}: {times} ms, {ratios[-1]:.2f}", highlight=False)
+    return ratios
 
 
 def _windows(rows: DataFrame, time: str, area: str, value: str) -> DataFrame:

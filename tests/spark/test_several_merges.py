@@ -72,6 +72,17 @@ def test_two_merges_give_one_order_whatever_the_cuts(spark: SparkSession, work: 
     assert len(orders) == 1
 
 
+def test_a_merge_of_nothing_but_merges(spark: SparkSession, work: Path) -> None:
+    fed(work, [[[1, 4], [2, 5], [3, 6]], [[8], [9], [7.5]]])
+    north, south, east = three(spark, work, unique_times=True)
+    one = lx.merge(north, slack=None).named("one")
+    two = lx.merge(south, east, slack=None).named("two")
+    traces.run(lx.merge(one, two, slack=None), work)
+    out = feeds.written(work / "out")
+    assert [row["_event"].second for row in out] == [21, 22, 23, 24, 25, 26, 27]
+    assert [row["one"] is not None for row in out] == [n in (0, 3) for n in range(7)]
+
+
 @pytest.mark.parametrize("crash", [None, "stages.leave", "output.leave", "commit.leave"])
 def test_with_little_slack_each_merge_reads_what_the_oracle_reads(
     spark: SparkSession, work: Path, crash: str | None
@@ -149,24 +160,31 @@ def test_a_branch_that_falls_silent_stalls_nothing(spark: SparkSession, work: Pa
 
 def test_one_tuner_sets_the_slacks_of_all_merges(spark: SparkSession, work: Path) -> None:
     fed(work, [[[10 * n], [10 * n - 20], [10 * n - 25]] for n in range(3, 8)])
-    history = {name: _measured() for name in ("poles", "merge")}
+    names = ("poles", "land", "merge")
+    history = {name: _measured() for name in names}
     save_history(work / "history.json", history)
     rule = lx.Tuned("60s", history=work / "history.json", fitting=FitNow(0))
-    query = traces.run(nested(three(spark, work, arrival=None), rule, rule), work)
+    for n in range(5):
+        feeds.write(work / "west", n, feeds.rows([10 * n], first_id=n))
+    west = feeds.source(spark, work / "west", arrival=None)
+    land = nested(three(spark, work, arrival=None), rule, rule).named("land")
+    query = traces.run(lx.merge(land, west, slack=rule), work)
     commit = read_last_commit(LocalFiles(str(work / "checkpoint")))
     assert commit is not None
     assert commit.memories["poles-merge"]["rule"].keys() == {"seen"}
-    assert commit.memories["merge"]["rule"]["slacks_us"].keys() == {"poles", "merge"}
+    assert commit.memories["merge"]["rule"]["slacks_us"].keys() == set(names)
     reports = query.reports()
     decided = [_slacks(report) for report in reports]
-    cold_s = 60 / 8
-    assert decided[0] == {"poles": cold_s, "merge": cold_s}
+    cold_s = 60 / 12
+    assert decided[0] == dict.fromkeys(names, cold_s)
     in_force = [report.stages["poles-merge"]["slack_s"] for report in reports]
     known = cold_s
     for now_s, slacks in zip(in_force, decided, strict=True):
         assert now_s == known  # what was decided in the batch before
         known = slacks.get("poles", known)
-    assert known > cold_s
+    assert known != cold_s
+    fired = [d.values["fired"] for report in reports for d in report.decisions if d.what == "slack"]
+    assert set(fired) > {"cold"}  # it had models of all three
     assert [(p.name, p.bound) for p in reports[0].promises] == [("deadline", 60)]
 
 

@@ -47,6 +47,7 @@ class Setup:
     seconds: int
     nodes: tuple[int, ...]
     cores: tuple[int, ...] = ()
+    seconds_on_spark: int = 2_000  # of rows, for some batches of a size that is worth a batch
     rate_per_s: float = 1_000
     areas: int = 64
     window_s: int = 5
@@ -93,11 +94,12 @@ def measure(setup: Setup, seed: int, told: Told = untold) -> list[Row]:
 
 def _on_spark(cores: int, setup: Setup, seed: int) -> Row:
     """The same on Spark with so many cores, at the speed it has."""
-    speed = on_spark.measured(cores, setup.seconds, setup.rate_per_s, setup.areas, seed)
+    seconds = setup.seconds_on_spark
+    speed = on_spark.measured(cores, seconds, setup.rate_per_s, setup.areas, seed)
     return {
         "engine": "spark",
         "nodes": cores,
-        "offered": round(2 * setup.seconds * setup.rate_per_s),
+        "offered": round(2 * seconds * setup.rate_per_s),
         "processed": round(speed.rows_per_s * setup.seconds),
         "comparisons": round(speed.comparisons_per_s * setup.seconds),
         "reading_share": None,

@@ -116,9 +116,9 @@ class BatchRunner:
                 filled_in = stamps(rows, self._plan.branch.sources, began_us)
                 files = checkpoint.files
                 batch = Batch(batch_id, started_us, self.n_run, last, tables, aside, files)
-                taken = self._course.take_in(rows, filled_in, batch)
+                at_hand = self._course.take_in(rows, filled_in, batch)
             with phases.phase("stages"):
-                flows = self._course.through(taken, batch)
+                flows = self._course.through(at_hand, batch)
             with phases.phase("output"):
                 if self._rides:  # only then is it known what came, and whether there are letters
                     results = self._emit(flows[-1], batch_id)

@@ -94,6 +94,14 @@ class Flow:
         return dict(self.outcomes[0].heard)
 
 
+@dataclass(frozen=True)
+class AtHand:
+    """The rows of all sources, and of the branches that take in no others what they got."""
+
+    rows: Callable[[], DataFrame]
+    taken: Mapping[str, Taken]
+
+
 class Course:
     """Takes micro-batches through the branches of a query, the last of which is `query`.
 
@@ -111,8 +119,8 @@ class Course:
             stamped = all(source.arrival is None for source in query.sources)
             self._columns[query.name] += arrival_columns(constant=stamped)
 
-    def take_in(self, rows: DataFrame, filled_in: Mapping[str, Column], batch: Batch) -> Taken:
-        """Observe the rows of all sources; where branches divide them, each does with its own.
+    def take_in(self, rows: DataFrame, filled_in: Mapping[str, Column], batch: Batch) -> AtHand:
+        """Observe the rows of all sources.
 
         `filled_in` are the columns of which only the batch knows what is in them.
         """
@@ -122,49 +130,48 @@ class Course:
             observed, seen = riding(rows, self._columns[query.name])
             alive = observed.where("_dead IS NULL").drop("_dead", "_raw")
             advance = self._advance(query, {}, batch)
-            return Taken(alive, lambda: rows, lambda: seen.get, query.names, advance)
-        names = tuple(source.name for source in query.sources)
-        at_hand = _at_hand(packed(rows, names, filled_in), batch)
-        if not query.before:
-            taken = self._counted(query, at_hand, {}, batch)
-            assert taken.numbers
-            return taken
-        return Taken(at_hand, partial(unpacked, at_hand, names), dict, names, lambda heard: {})
+            taken = Taken(alive, lambda: rows, lambda: seen.get, query.names, advance)
+            return AtHand(lambda: rows, {query.name: taken})
+        names = [source.name for source in query.sources]
+        kept_rows = _kept(packed(rows, names, filled_in), batch)
+        all_rows = partial(unpacked, kept_rows, names)
+        first: dict[str, Taken] = {}
+        for branch in query.walk():
+            if not branch.before:
+                mine = kept_rows
+                if query.before:
+                    mine = packed(sources_rows(branch, all_rows()), branch.names)
+                first[branch.name] = self._counted(branch, mine, {}, batch)
+        batch.tables.open()  # while the rows are counted
+        return AtHand(all_rows, {name: taken.known() for name, taken in first.items()})
 
-    def through(self, taken: Taken, batch: Batch) -> list[Flow]:
+    def through(self, at_hand: AtHand, batch: Batch) -> list[Flow]:
         """What the branches made of the rows, the query's own last."""
         flows: dict[str, Flow] = {}
         for branch in self._query.walk():
             before = {one.name: flows[one.name] for one in branch.before}
-            own = self._own(branch, taken, before, batch) if self._query.before else taken
-            flows[branch.name] = Flow(branch, own, self._staged(branch, own, before, batch))
+            taken = at_hand.taken.get(branch.name)
+            if taken is None:
+                made = [_kept(made_rows(n, one.rows), batch, True) for n, one in before.items()]
+                rows = together(sources_rows(branch, at_hand.rows()), made, batch.now_us)
+                taken = self._counted(branch, packed(rows, branch.names), before, batch)
+            flows[branch.name] = Flow(branch, taken, self._staged(branch, taken, before, batch))
         return list(flows.values())
-
-    def _own(self, branch: Branch, taken: Taken, before: Mapping[str, Flow], batch: Batch) -> Taken:
-        """The rows of a branch: of its sources, and what the branches before it made."""
-        rows = sources_rows(branch, taken.rows())
-        if before:
-            made = [_at_hand(made_rows(n, flow.rows), batch, True) for n, flow in before.items()]
-            rows = together(rows, made, batch.now_us)
-        return self._counted(branch, packed(rows, branch.names), before, batch)
 
     def _counted(
         self, branch: Branch, rows: DataFrame, before: Mapping[str, Flow], batch: Batch
     ) -> Taken:
-        """Packed rows, with what the intake and the stages want to know of them, in one job.
-
-        While that runs, what the stages will need is made ready.
-        """
+        """Packed rows; a job begins to find out what the intake and the stages want to know."""
         memories = [(stage, batch.memory(branch.label(stage.name))) for stage in branch.stages]
         asked = [column for stage, memory in memories for column in stage.observes(memory)]
         columns = [*self._columns[branch.name], *asked]
-        numbers = batch.aside.begin(lambda: measured(rows, columns))
-        alive = live(rows, branch.names)
-        if not self._query.before:
-            batch.tables.open()
-        advance = self._advance(branch, before, batch)
-        all_rows = partial(unpacked, rows, branch.names)
-        return Taken(alive, all_rows, numbers, branch.names, advance)
+        return Taken(
+            live=live(rows, branch.names),
+            rows=partial(unpacked, rows, branch.names),
+            observed=batch.aside.begin(lambda: measured(rows, columns)),
+            names=branch.names,
+            advance=self._advance(branch, before, batch),
+        )
 
     def _advance(
         self, branch: Branch, before: Mapping[str, Flow], batch: Batch
@@ -208,7 +215,7 @@ class Course:
         return outcomes
 
 
-def _at_hand(rows: DataFrame, batch: Batch, made: bool = False) -> DataFrame:
+def _kept(rows: DataFrame, batch: Batch, made: bool = False) -> DataFrame:
     """The rows, kept until the batch is over."""
     at_hand, let_go = kept(rows, made)
     batch.aside.last(let_go)

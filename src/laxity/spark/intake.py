@@ -8,7 +8,7 @@ their own. Either way rows stay where they are and one row of numbers reaches Py
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
@@ -125,6 +125,11 @@ class Taken:
     def numbers(self) -> dict[str, Any]:
         """What was observed."""
         return self.observed()
+
+    def known(self) -> Self:
+        """The same, once it is known what was observed."""
+        _ = self.numbers
+        return self
 
     @cached_property
     def intake(self) -> Intake:

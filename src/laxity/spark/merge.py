@@ -81,7 +81,7 @@ class Merge:
         after = decide(terms, before, turn.sources, _seen(turn, before), turn.now_us)
         frontier = after.frontier
         if not turn.intake.live and frontier.frontier_us == before.frontier.frontier_us:
-            return self._nothing_new(rows, before, after)
+            return replace(self._nothing_new(rows, before, after), heard=_heard(terms, after, turn))
         read, n_rows = _read(frontier), turn.intake.live + before.n_held
         tally = Tally(self.sources, frontier, n_rows)
         waiting = rows.withColumn("_read", F.expr(self._marked(read, before.position)))
@@ -112,7 +112,7 @@ class Merge:
             decisions=_decisions(before, after),
             empty=frontier.frontier_us is None,
             ordered=lambda: in_order(released, order, n_rows, span_us),
-            heard=_heard(terms, after),
+            heard=_heard(terms, after, turn),
         )
 
     def _hold(self, rows: DataFrame, turn: Turn, tally: Tally) -> Callable[[], Numbers]:
@@ -144,7 +144,6 @@ class Merge:
             numbers=lambda: _numbers(after.frontier, counts),
             decisions=_decisions(before, after),
             empty=True,
-            heard=_heard(self.rule, after),
         )
 
     def _marked(self, read: str, position: Key | None) -> str:
@@ -194,12 +193,12 @@ def _hearing(terms: MergeTerms, turn: Turn) -> MergeTerms:
     return replace(terms, rule=terms.rule.hearing(turn.heard))
 
 
-def _heard(terms: MergeTerms, after: MergeMemory) -> dict[str, Seen]:
-    """What the merge that decides is to know of this one."""
+def _heard(terms: MergeTerms, after: MergeMemory, turn: Turn) -> dict[str, Seen]:
+    """What the merge that decides is to know of this one and of those before it."""
     rule = terms.rule
     if not isinstance(rule, Shared) or rule.decides:
         return {}
-    return {rule.name: Seen(**after.rule[SEEN])}
+    return {**turn.heard, rule.name: Seen(**after.rule[SEEN])}
 
 
 def _held_by_clock(terms: MergeTerms, turn: Turn) -> MergeTerms:
