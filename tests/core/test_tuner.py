@@ -193,8 +193,8 @@ def test_it_never_chooses_slacks_it_predicts_to_miss_the_deadline_if_others_keep
 def test_several_merges_share_a_tuner_and_the_last_decides_for_all() -> None:
     before = {"first": (), "second": ("first",), "merge": ("second",)}
     rule = Tuned("8s", fitting=QUICK)
-    parts = {name: Shared(rule, before, name) for name in before}
     alone = rule.tuner_of(before)
+    parts = {name: Shared(rule, alone, name) for name in before}
     memory: dict[str, Any] = {}
     told: dict[str, Any] = {}
     for n in range(40):

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-import crashes
 import feeds
 import numpy as np
 import pytest
+from crashes import CrashError, crashing
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -83,7 +83,7 @@ def test_a_merge_of_nothing_but_merges(spark: SparkSession, work: Path) -> None:
     assert [row["one"] is not None for row in out] == [n in (0, 3) for n in range(7)]
 
 
-@pytest.mark.parametrize("crash", [None, "output.leave"])
+@pytest.mark.parametrize("crash", [None, "output.exit"])
 def test_with_little_slack_each_merge_reads_what_the_oracle_reads(
     spark: SparkSession, work: Path, crash: str | None
 ) -> None:
@@ -95,7 +95,7 @@ def test_with_little_slack_each_merge_reads_what_the_oracle_reads(
     batches = [[events[(batch == n) & (source == s)].tolist() for s in range(3)] for n in range(5)]
     stream = nested(three(spark, fed(work, batches)), "4s", "3s")
     if crash is not None:
-        with crashes.crashing(2, crash), pytest.raises(Exception, match=r".*"):
+        with crashing(2, crash), pytest.raises(CrashError):
             traces.run(stream, work)
     query = traces.run(nested(three(spark, work), "4s", "3s"), work)
     expected = read_nested(_us(batches), Nested(inner_us=4_000_000, outer_us=3_000_000))

@@ -87,14 +87,15 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Shared:
-    """A tuned rule as one of several merges has it; `before` as for `Tuned.tuner_of`.
+    """A tuned rule as one of several merges has it; `tuner` is that of all (`Tuned.tuner_of`).
 
     Rows go through all merges within a batch. The last one, called `MERGE`, decides for all, from
     what it saw and `heard` of the others. Those go by what was decided in the batch before: their
     `next` is given the last one's memory.
 
-    >>> jams, last = (Shared(Tuned("6s"), {"jams": (), MERGE: ("jams",)}, name)
-    ...               for name in ("jams", MERGE))
+    >>> rule = Tuned("6s")
+    >>> tuner = rule.tuner_of({"jams": (), MERGE: ("jams",)})
+    >>> jams, last = (Shared(rule, tuner, name) for name in ("jams", MERGE))
     >>> slack_us, saw = jams.next({}, Seen(n_rows=5))
     >>> slack_us, saw[SEEN]["n_rows"], last.hearing({"jams": Seen(n_rows=5)}).next({}, Seen())[0]
     (750000, 5, 750000)
@@ -103,13 +104,9 @@ class Shared:
     grid: ClassVar[tuple[float, ...]] = ()
 
     rule: Tuned
-    before: Mapping[str, tuple[str, ...]]
+    tuner: Tuner
     name: str
     heard: Mapping[str, Seen] = field(default_factory=dict)
-    tuner: Tuner = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tuner", self.rule.tuner_of(self.before))
 
     @property
     def decides(self) -> bool:

@@ -4,7 +4,7 @@ Most queries have one. A merge may take in what other merges made (`Stream.named
 a branch of its own, and its results are an input of the next.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Union
@@ -66,6 +66,11 @@ class Branch:
         """The merge it begins with, if it does."""
         first = self.stages[0] if self.stages else None
         return first if isinstance(first, Merge) else None
+
+    def each(self, change: Callable[["Branch"], "Branch"]) -> "Branch":
+        """The same with a change made to it and to all branches before it."""
+        inputs = (one.each(change) if isinstance(one, Branch) else one for one in self.inputs)
+        return replace(change(self), inputs=tuple(inputs))
 
     def with_rule(self, rule: SlackRule) -> "Branch":
         """The same with another slack rule for its merge."""

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.spark.changing import changing
-from laxity.spark.sources import OWN, Source
+from laxity.spark.sources import OWN, Source, quoted
 
 FUTURE = "in the future"
 
@@ -41,7 +41,7 @@ def _json(rows: DataFrame, sources: Sequence[Source]) -> Column:
     options = {"ignoreNullFields": "false"}
     if len(sources) > 1:
         return _of_source({one.name: F.to_json(F.col(one.name), options) for one in sources})
-    user = [F.col(f"`{name}`") for name in rows.columns if name not in OWN]
+    user = [quoted(name) for name in rows.columns if name not in OWN]
     return F.to_json(F.struct(*user), options)
 
 

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructField, StructType
 
 from laxity.contract import Contract
 from laxity.core.estimator import FitAside, FitNow
-from laxity.core.slack import Fixed, SlackRule
+from laxity.core.slack import Fixed
 from laxity.core.tuned import MERGE, Shared, Tuned, refuse_below_floor
 from laxity.errors import ConfigError
 from laxity.spark.batch import BatchRunner, Plan
@@ -30,7 +30,7 @@ PROBES = 4  # batches; the first ones warm Java up
 
 
 def tuned_by(branch: Branch) -> Tuned | None:
-    """The rule that all merges of a query share, if it is tuned."""
+    """The rule that all merges of a query share, if it is tuned; an error if they do not."""
     rules = [one.merge.rule.rule for one in branch.walk() if one.merge is not None]
     tuned = [rule for rule in rules if isinstance(rule, Tuned)]
     if tuned and any(rule != tuned[0] for rule in rules):
@@ -45,20 +45,13 @@ def shared(branch: Branch, rule: Tuned) -> Branch:
     if not branch.before:
         return branch.with_rule(rule)
     before = {operator(one): tuple(map(operator, one.before)) for one in branch.walk()}
-    return _each_merge(branch, lambda one: Shared(rule, before, operator(one)))
+    tuner = rule.tuner_of(before)
+    return branch.each(lambda one: one.with_rule(Shared(rule, tuner, operator(one))))
 
 
 def operator(branch: Branch) -> str:
     """What a branch is called in a history."""
     return branch.name or MERGE
-
-
-def _each_merge(branch: Branch, rule: Callable[[Branch], SlackRule]) -> Branch:
-    """The query with other slack rules."""
-    inputs = tuple(
-        _each_merge(one, rule) if isinstance(one, Branch) else one for one in branch.inputs
-    )
-    return replace(branch.with_rule(rule(branch)), inputs=inputs)
 
 
 def check_deadline(branch: Branch, rows: DataFrame, held: Checkpoint, every_us: int) -> None:
@@ -72,7 +65,8 @@ def check_deadline(branch: Branch, rows: DataFrame, held: Checkpoint, every_us: 
 def _batch_us(branch: Branch, rows: DataFrame, files: Files) -> int:
     """What the quickest of a few tiny batches takes, to the millisecond."""
     files.delete(FOLDER)
-    plain = _only_merges(_each_merge(branch, lambda one: Fixed("0s")))
+    merges = branch.each(lambda one: replace(one, stages=one.stages[:1]))
+    plain = merges.each(lambda one: one.with_rule(Fixed("0s")))
     sources = branch.sources
     contract = Contract(
         pipeline=FOLDER,
@@ -98,12 +92,6 @@ def _batch_us(branch: Branch, rows: DataFrame, files: Files) -> int:
         held.release()
         files.delete(FOLDER)
     return min(took_us) // 1000 * 1000
-
-
-def _only_merges(branch: Branch) -> Branch:
-    """The query without any other stages."""
-    inputs = tuple(_only_merges(one) if isinstance(one, Branch) else one for one in branch.inputs)
-    return replace(branch, inputs=inputs, stages=branch.stages[:1])
 
 
 def _few(spark: SparkSession, schema: StructType, names: Sequence[str]) -> DataFrame:
