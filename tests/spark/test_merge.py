@@ -13,8 +13,8 @@ import laxity as lx
 import traces
 from laxity.core.release import LATE, READY, SLACK
 from laxity.core.slack import Fixed, MaxDelay, Quantile, SlackRule
-from laxity.errors import ConfigError
-from laxity.spark import gather, tally
+from laxity.errors import ConfigError, ContractError
+from laxity.spark import gather, merge, tally
 from laxity.spark.stream import Stream
 
 pytestmark = pytest.mark.spark
@@ -109,6 +109,16 @@ def test_sources_that_stop_or_never_start_stall_nothing_and_are_named(
         assert sum(one.stages["merge"]["late"] for one in query.reports()) == 1
     finally:
         query.stop()
+
+
+def test_a_released_row_that_is_not_written_stops_the_query(
+    spark: SparkSession, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge, "gathered", lambda rows, n_rows: rows.where("_seq != 3"))
+    for name in ("bus", "scats"):
+        feeds.feed(work / name, feeds.rows(list(range(10))), [])
+    with pytest.raises(ContractError, match="18 rows were released and 16 written"):
+        run(lx.merge(*two(spark, work), slack=None), work)
 
 
 def test_a_restart_while_one_source_is_behind_waits_for_it_and_loses_nothing(

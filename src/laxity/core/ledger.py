@@ -2,7 +2,7 @@
 
 At every commit: **rows in = released + held + shed + sampled out + late-rejected + dead**. All are
 totals since the pipeline began, except `held`, which is how many rows wait right now. The numbers
-are counted independently of each other, so a row that is lost or doubled breaks the sum.
+are counted apart from each other, so a row that is lost or doubled breaks the sum.
 """
 
 from typing import Self

@@ -2,7 +2,9 @@
 
 Dead and late rows are counted as they are written to their tables, the other fates by the stages;
 where no stage counts, the rows that lived at the intake are the released ones. So a row that gets
-lost between reading and writing, or in a stage, breaks the ledger's sum.
+lost between reading and writing, or in a stage, breaks the ledger's sum. A merge counts what it
+holds, what is late and what it reads early, and takes the rest for ready: where its rows are the
+results, as many must have been written.
 
 The ledger follows a row until it enters a stage that makes other rows of it (`.apply`, `.join`).
 Stages behind that still post their letters, and tell in the report what became of what they got.
@@ -17,6 +19,7 @@ from itertools import takewhile
 from pyspark.sql import DataFrame
 
 from laxity.core.ledger import Fates
+from laxity.errors import ContractError
 from laxity.spark.flow import Flow
 from laxity.spark.letters import DEAD, LATE, dead_rows, late_rows, post, refused_rows
 from laxity.spark.stage import Outcome
@@ -48,8 +51,9 @@ def post_letters(flows: Sequence[Flow], tables: Tables, batch_id: int) -> Posted
     return Posted(post(tables, DEAD, *dead), post(tables, LATE, *late))
 
 
-def settle(flows: Sequence[Flow], posted: Posted) -> Fates:
+def settle(flows: Sequence[Flow], posted: Posted, n_results: int) -> Fates:
     """What became of every row of the batch, once all is written."""
+    _check_written(flows[-1], n_results)
     told = [one.fates() for flow in flows for one in _followed(flow) if one.fates is not None]
     query = flows[-1]
     whole = {flow.branch.name for flow in flows[:-1] if _passes_whole(flow)}
@@ -65,6 +69,19 @@ def settle(flows: Sequence[Flow], posted: Posted) -> Fates:
         late_rejected=posted.late(),
         dead=posted.dead(),
     )
+
+
+def _check_written(query: Flow, n_results: int) -> None:
+    """Where released rows are the results, see that each was written."""
+    last = query.outcomes[-1] if query.outcomes else None
+    if last is None or not last.whole:
+        return
+    n_released = _released(query)
+    if n_released != n_results:
+        raise ContractError(
+            f"{n_released} rows were released and {n_results} written; nothing was committed, so "
+            "the batch can be run again"
+        )
 
 
 def _released(flow: Flow) -> int:

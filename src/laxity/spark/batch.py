@@ -37,7 +37,6 @@ from laxity.spark.intake import arrival_columns, measured, n_results, read_laten
 from laxity.spark.phases import Phases
 from laxity.spark.sinks import Sink
 from laxity.spark.stage import Outcome
-from laxity.spark.stamp import stamps
 from laxity.spark.state import Tables, sweep
 from laxity.spark.wall import now_us
 
@@ -113,10 +112,9 @@ class BatchRunner:
         try:
             with phases.phase("intake"):
                 began_us = checkpoint.began_us(batch_id) or started_us
-                filled_in = stamps(rows, self._plan.branch.sources, began_us)
                 files = checkpoint.files
                 batch = Batch(batch_id, started_us, self.n_run, last, tables, aside, files)
-                at_hand = self._course.take_in(rows, filled_in, batch)
+                at_hand = self._course.take_in(rows, began_us, batch)
             with phases.phase("stages"):
                 flows = self._course.through(at_hand, batch)
             with phases.phase("output"):
@@ -128,7 +126,7 @@ class BatchRunner:
                     results = self._emit(flows[-1], batch_id)
             with phases.phase("state"):
                 state_written()
-                fates = settle(flows, letters)
+                fates = settle(flows, letters, results["n_results"])
         finally:
             aside.end()
         with phases.phase("commit"):

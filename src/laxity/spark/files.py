@@ -17,6 +17,7 @@ from laxity.errors import EngineError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_WORK = "_temporary/0/_temporary"  # where Hadoop's committer collects the files of a job
 OBJECT_STORES = {"s3", "s3a", "gs", "abfs", "abfss", "wasb", "wasbs", "oss", "cosn", "obs"}
 
 
@@ -36,6 +37,9 @@ class Files(Protocol):
 
     def delete(self, name: str) -> None:
         """Remove a file or a whole folder; nothing happens if there is none."""
+
+    def clear(self, folder: str) -> None:
+        """Make sure that nothing is left in a folder, which Spark is about to write into."""
 
 
 def is_local(path: str) -> bool:
@@ -100,6 +104,15 @@ class LocalFiles:
         else:
             path.unlink(missing_ok=True)
 
+    def clear(self, folder: str) -> None:
+        """Make the folder anew, and those that Spark would make in it.
+
+        Hadoop starts a process of its own for the rights of each folder it makes.
+        """
+        self.delete(folder)
+        (self._root / folder).mkdir(parents=True)
+        (self._root / folder / _WORK).mkdir(parents=True)
+
 
 class HadoopFiles:
     """A folder on any file system Hadoop knows, through Spark's Java."""
@@ -153,6 +166,12 @@ class HadoopFiles:
     def delete(self, name: str) -> None:
         """Remove a file or a whole folder; nothing happens if there is none."""
         self._fs.delete(self._at(name), True)
+
+    def clear(self, folder: str) -> None:
+        """Delete the folder; Spark makes it anew."""
+        path = self._at(folder)
+        if self._fs.exists(path) and not self._fs.delete(path, True):
+            raise OSError(f"{path.toString()} cannot be cleared")
 
     def _at(self, name: str) -> Any:
         return self._path(self._root, name)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 
 from laxity.core.progress import Heard, Progress, SourceState
 from laxity.core.report import Decision
@@ -31,6 +31,7 @@ from laxity.spark.intake import (
 from laxity.spark.keep import kept
 from laxity.spark.merge import Merge
 from laxity.spark.stage import Outcome, Stage, Turn
+from laxity.spark.stamp import stamped, with_raw
 from laxity.spark.state import Tables
 
 
@@ -111,39 +112,39 @@ class Course:
 
     def __init__(self, query: Branch, progress: Progress, rides: bool, dated: bool) -> None:
         self._query, self._progress, self._rides = query, progress, rides
-        self._columns = {
-            branch.name: intake_columns(branch.names, of_packed=not rides)
-            for branch in query.walk()
-        }
+        self._columns = {branch.name: intake_columns(branch.names) for branch in query.walk()}
         if rides or not dated:
-            stamped = all(source.arrival is None for source in query.sources)
-            self._columns[query.name] += arrival_columns(constant=stamped)
+            constant = all(source.arrival is None for source in query.sources)
+            self._columns[query.name] += arrival_columns(constant)
 
-    def take_in(self, rows: DataFrame, filled_in: Mapping[str, Column], batch: Batch) -> AtHand:
-        """Observe the rows of all sources.
-
-        `filled_in` are the columns of which only the batch knows what is in them.
-        """
+    def take_in(self, rows: DataFrame, began_us: int, batch: Batch) -> AtHand:
+        """Observe the rows of all sources, packed, of a batch that began then."""
         query = self._query
-        if self._rides:
-            rows = rows.withColumns(dict(filled_in))
-            observed, seen = riding(rows, self._columns[query.name])
-            alive = observed.where("_dead IS NULL").drop("_dead", "_raw")
-            advance = self._advance(query, {}, batch)
-            taken = Taken(alive, lambda: rows, lambda: seen.get, query.names, advance)
-            return AtHand(lambda: rows, {query.name: taken})
         names = [source.name for source in query.sources]
-        kept_rows = _kept(packed(rows, names, filled_in), batch)
-        all_rows = partial(unpacked, kept_rows, names)
+        if self._rides:
+            rows = stamped(rows, query.sources, began_us)
+            observed, seen = riding(rows, self._columns[query.name])
+            all_rows = self._all_rows(rows)
+            advance = self._advance(query, {}, batch)
+            taken = Taken(live(observed, names), all_rows, lambda: seen.get, query.names, advance)
+            return AtHand(all_rows, {query.name: taken})
+        kept_rows = stamped(_kept(rows, batch), query.sources, began_us)
+        all_rows = self._all_rows(kept_rows)
         first: dict[str, Taken] = {}
         for branch in query.walk():
             if not branch.before:
-                mine = kept_rows
+                mine, whole = kept_rows, all_rows
                 if query.before:
                     mine = packed(sources_rows(branch, all_rows()), branch.names)
-                first[branch.name] = self._counted(branch, mine, {}, batch)
+                    whole = partial(unpacked, mine, branch.names)
+                first[branch.name] = self._counted(branch, mine, whole, {}, batch)
         batch.tables.open()  # while the rows are counted
         return AtHand(all_rows, {name: taken.known() for name, taken in first.items()})
+
+    def _all_rows(self, stamped_rows: DataFrame) -> Callable[[], DataFrame]:
+        sources = self._query.sources
+        names = [source.name for source in sources]
+        return lambda: unpacked(with_raw(stamped_rows, sources), names)
 
     def through(self, at_hand: AtHand, batch: Batch) -> list[Flow]:
         """What the branches made of the rows, the query's own last."""
@@ -154,24 +155,27 @@ class Course:
             if taken is None:
                 made = [_kept(made_rows(n, one.rows), batch, True) for n, one in before.items()]
                 rows = together(sources_rows(branch, at_hand.rows()), made, batch.now_us)
-                taken = self._counted(branch, packed(rows, branch.names), before, batch)
+                mine = packed(rows, branch.names)
+                whole = partial(unpacked, mine, branch.names)
+                taken = self._counted(branch, mine, whole, before, batch)
             flows[branch.name] = Flow(branch, taken, self._staged(branch, taken, before, batch))
         return list(flows.values())
 
     def _counted(
-        self, branch: Branch, rows: DataFrame, before: Mapping[str, Flow], batch: Batch
+        self,
+        branch: Branch,
+        rows: DataFrame,
+        whole: Callable[[], DataFrame],
+        before: Mapping[str, Flow],
+        batch: Batch,
     ) -> Taken:
         """Packed rows; a job begins to find out what the intake and the stages want to know."""
         memories = [(stage, batch.memory(branch.label(stage.name))) for stage in branch.stages]
         asked = [column for stage, memory in memories for column in stage.observes(memory)]
         columns = [*self._columns[branch.name], *asked]
-        return Taken(
-            live=live(rows, branch.names),
-            rows=partial(unpacked, rows, branch.names),
-            observed=batch.aside.begin(lambda: measured(rows, columns)),
-            names=branch.names,
-            advance=self._advance(branch, before, batch),
-        )
+        observed = batch.aside.begin(lambda: measured(rows, columns))
+        alive, advance = live(rows, branch.names), self._advance(branch, before, batch)
+        return Taken(alive, whole, observed, branch.names, advance)
 
     def _advance(
         self, branch: Branch, before: Mapping[str, Flow], batch: Batch

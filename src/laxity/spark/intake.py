@@ -5,7 +5,7 @@ needs them earlier, every row is read exactly once) or are taken from the cached
 their own. Either way rows stay where they are and one row of numbers reaches Python.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 
 from laxity.core.progress import Heard, SourceState
 from laxity.core.report import Latency
+from laxity.spark.sources import RANK
 
-RANK = "_rank"
 ACCURACY = 1_000  # of latency percentiles: a rank is off by a thousandth at most
 
 
@@ -39,16 +39,10 @@ class Intake:
         return self.rows_in - self.dead
 
 
-def packed(
-    rows: DataFrame, names: Sequence[str], filled_in: Mapping[str, Column] | None = None
-) -> DataFrame:
-    """Rows as they are kept: a source's name is a number, which costs a third less.
-
-    `filled_in` takes the place of columns of its names.
-    """
-    rank, given = F.expr(f"CAST({rank_of(names)} AS SMALLINT) AS {RANK}"), filled_in or {}
-    columns = (given[c].alias(c) if c in given else c for c in rows.columns if c != "_source")
-    return rows.select(rank, *columns)
+def packed(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Rows as they are kept: a source's name as its rank."""
+    rank = F.expr(f"CAST({rank_of(names)} AS SMALLINT) AS {RANK}")
+    return rows.select(rank, *(c for c in rows.columns if c != "_source"))
 
 
 def unpacked(rows: DataFrame, names: Sequence[str], without: Sequence[str] = ()) -> DataFrame:
@@ -74,16 +68,16 @@ def rank_of(names: Sequence[str]) -> str:
     return f"CAST({f'CASE{places} ELSE 0 END' if places else '0'} AS BIGINT)"
 
 
-def intake_columns(names: Sequence[str], of_packed: bool) -> list[Column]:
-    """The aggregates an Intake is made of, for rows as they come or as they are cached."""
+def intake_columns(names: Sequence[str]) -> list[Column]:
+    """The aggregates of packed rows that an Intake is made of."""
     dead = F.col("_dead")
     live_event = F.when(dead.isNull(), F.col("_event"))
     if len(names) == 1:
         columns = [(F.count(F.lit(1)), F.count(dead), F.max(live_event))]
     else:
         columns = []
-        for n, name in enumerate(names):
-            mine = F.col(RANK) == n if of_packed else F.col("_source") == name
+        for n in range(len(names)):
+            mine = F.col(RANK) == n
             newest = F.max(F.when(mine, live_event))
             columns.append((F.count_if(mine), F.count(F.when(mine, dead)), newest))
     return [
@@ -172,8 +166,7 @@ def read_latency(numbers: dict[str, Any], emitted_us: int, of_results: bool) -> 
 
 def measured(rows: DataFrame, columns: Sequence[Column]) -> dict[str, Any]:
     """The aggregates, in a job of their own."""
-    numbers = rows.agg(*columns).first()
-    assert numbers is not None
+    (numbers,) = rows.agg(*columns).collect()
     return numbers.asDict()
 
 

@@ -7,7 +7,7 @@ the table `held`, which is appended to and expired by event time, never rewritte
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -22,22 +22,28 @@ from laxity.core.tuner import TUNING, tuning_of
 from laxity.durations import show_us
 from laxity.spark.changing import EVENT_US, changing_in
 from laxity.spark.gather import gathered, in_order
-from laxity.spark.intake import RANK, rank_of
+from laxity.spark.intake import rank_of
+from laxity.spark.sources import RANK
 from laxity.spark.stage import Outcome, Turn
-from laxity.spark.tally import CAME, NOTHING, Numbers, Tally
+from laxity.spark.tally import CAME, NOTHING, Fresh, Numbers, Tally
 
 HELD = "held"
 WARM_UP = 10  # batches of a process that teach a slack rule nothing about latency
 ACCURACY = 10_000  # of lateness quantiles: a rank is off by a ten-thousandth at most
+_FIRST_CAME, _LAST_CAME = "first_came_us", "last_came_us"
 _NONE_LATE: dict[str, Any] = {Read.LATE: 0, "oldest_late": None}  # unless the intake saw some
 
 
 @dataclass(frozen=True)
 class Merge:
-    """Releases rows in total order, late ones first, none held past its slack."""
+    """Releases rows in total order, late ones first, none held past its slack.
+
+    `came`: the column that says when a row came to the merge.
+    """
 
     sources: tuple[str, ...]
     rule: MergeTerms
+    came: str = "_arrival"
 
     name = "merge"
 
@@ -51,9 +57,12 @@ class Merge:
         )
 
     def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
-        """Which rows are late, and how late."""
+        """Which rows are late, how late, and when the first and the last of all came."""
         before = MergeMemory.model_validate(memory)
-        return (*self._late(before.position), *self._lateness(before.frontier.newest_us))
+        late = *self._late(before.position), *self._lateness(before.frontier.newest_us)
+        came_us = f"IF(_dead IS NULL, unix_micros({self.came}), NULL)"
+        came = (f"min({came_us}) AS {_FIRST_CAME}", f"max({came_us}) AS {_LAST_CAME}")
+        return *late, *map(F.expr, came)
 
     def _late(self, position: Key | None) -> Sequence[Column]:
         """How many rows are late, and the oldest of them; rows that were held never are."""
@@ -83,24 +92,22 @@ class Merge:
         if not turn.intake.live and frontier.frontier_us == before.frontier.frontier_us:
             return replace(self._nothing_new(rows, before, after), heard=_heard(terms, after, turn))
         read, n_rows = _read(frontier), turn.intake.live + before.n_held
-        tally = Tally(self.sources, frontier, n_rows)
+        tally = Tally(self.sources, self.came, _fresh(turn), before, frontier)
         waiting = rows.withColumn("_read", F.expr(self._marked(read, before.position)))
-        new = self._hold(waiting, turn, tally)
+        new = self._hold(rows, waiting, turn, tally)
         held = turn.tables.read(HELD)
-        old: Callable[[Numbers], Numbers] = _nothing_waited
+        old: Callable[[], Numbers] = partial(dict, NOTHING)
         if held is not None:
             held = held.withColumn("_read", F.expr(read))
             waiting = waiting.unionByName(held)
-            old = tally.waited(held, before, turn.aside)
-        waiting = gathered(waiting, n_rows)
-        released = waiting.where(F.col("_read").isNotNull())
-        if CAME in rows.columns:
+            old = tally.waited(held, turn.aside)
+        released = gathered(waiting, n_rows).where("_read IS NOT NULL")
+        if self.came == CAME:
             released = released.drop(CAME)
 
         @cache
         def counts() -> Numbers:
-            numbers = new()
-            return _NONE_LATE | turn.seen | tally.together(numbers, old(numbers), waiting)
+            return _NONE_LATE | turn.seen | tally.together(new(), old(), held)
 
         order = self._order()
         span_us = before.frontier.frontier_us, frontier.frontier_us
@@ -111,11 +118,14 @@ class Merge:
             numbers=lambda: _numbers(frontier, counts()),
             decisions=_decisions(before, after),
             empty=frontier.frontier_us is None,
+            whole=True,
             ordered=lambda: in_order(released, order, n_rows, span_us),
             heard=_heard(terms, after, turn),
         )
 
-    def _hold(self, rows: DataFrame, turn: Turn, tally: Tally) -> Callable[[], Numbers]:
+    def _hold(
+        self, rows: DataFrame, marked: DataFrame, turn: Turn, tally: Tally
+    ) -> Callable[[], Numbers]:
         """Keep the new rows that have to wait, forget the old ones that need not any more.
 
         What comes back gives the counts of the new rows, once they are written.
@@ -123,11 +133,11 @@ class Merge:
         newest = [one.newest_us for one in turn.intake.heard.values() if one.newest_us is not None]
         frontier_us = tally.frontier.frontier_us
         if newest and (frontier_us is None or max(newest) > frontier_us):
-            still, new = tally.riding(rows)
-            turn.tables.append(HELD, still, expire_by=EVENT_US, newest=max(newest))
+            still, new = tally.waiting(marked)
+            turn.tables.append(HELD, rows, expire_by=EVENT_US, newest=max(newest), made=still)
             turn.tables.begin(HELD, turn.aside)
         else:
-            new = turn.aside.begin(lambda: tally.measured(rows))
+            new = turn.aside.begin(lambda: tally.none_waits(marked))
         if frontier_us is not None:
             turn.tables.expire(HELD, frontier_us + 1)
         return new
@@ -158,8 +168,11 @@ class Merge:
         return tuple(F.expr(key) for key in keys)
 
 
-def _nothing_waited(new: Numbers) -> Numbers:
-    return NOTHING
+def _fresh(turn: Turn) -> Fresh:
+    """The new rows, as the intake saw them."""
+    seen = turn.seen
+    n_late = seen.get(Read.LATE, 0)
+    return Fresh(turn.intake.live, n_late, seen[_FIRST_CAME], seen[_LAST_CAME])
 
 
 def _read(frontier: Frontier) -> str:

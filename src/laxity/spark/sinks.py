@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from laxity.errors import ConfigError, ContractWarning
 from laxity.spark.files import Files, open_files
+from laxity.spark.folder import write_folder
 
 
 class Sink(Protocol):
@@ -66,7 +67,7 @@ class ParquetSink:
     def write(self, rows: DataFrame, batch_id: int) -> None:
         """Write one batch into a folder of its own."""
         assert self._files is not None
-        rows.write.mode("overwrite").parquet(f"{self._files.uri}/batch_id={batch_id}")
+        write_folder(rows, self._files, f"batch_id={batch_id}")
 
     def forget(self, batch_id: int) -> None:
         """Remove the batch's folder."""

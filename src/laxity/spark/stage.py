@@ -59,12 +59,13 @@ class Outcome:
     """What a stage made of its rows; what has to be counted first is asked after the output.
 
     `memory` gives what it wants back next time (JSON values). A stage that holds or drops rows says
-    in `fates` what became of them, `released` being those it passed on, each counted on its own.
-    `numbers` gives what the report tells of the stage. `late` are the rows counted as
-    `late_rejected`, with their columns and `late_by` in seconds; `dead` those counted as dead, with
-    a `_reason`. `ordered` gives the rows as they are to be written, if they have an order. `empty`:
-    there are no rows, and no need to look. `heard`: what a merge saw, by the name its slack rule
-    goes by, if another merge decides on it.
+    in `fates` what became of them, `released` being those it passed on. `numbers` gives what the
+    report tells of the stage. `late` are the rows counted as `late_rejected`, with their columns
+    and `late_by` in seconds; `dead` those counted as dead, with a `_reason`. `ordered` gives the
+    rows as they are to be written, if they have an order. `empty`: there are no rows, and no need
+    to look. `whole`: the rows are those released and nothing made of them, so as many must be
+    written. `heard`: what a merge saw, by the name its slack rule goes by, if another merge
+    decides on it.
     """
 
     rows: DataFrame
@@ -76,6 +77,7 @@ class Outcome:
     dead: DataFrame | None = None
     ordered: Callable[[], DataFrame] | None = None
     empty: bool = False
+    whole: bool = False
     heard: Mapping[str, Seen] = field(default_factory=dict)
 
 

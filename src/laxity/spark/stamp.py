@@ -6,49 +6,49 @@ Spark would write it into the Java code it generates, and compile that anew in e
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from laxity.spark.changing import changing
-from laxity.spark.sources import OWN, Source, quoted
+from laxity.spark.changing import EVENT_US, changing_in
+from laxity.spark.sources import OWN, RANK, Source, quoted_name
 
 FUTURE = "in the future"
 
 
-def stamps(rows: DataFrame, sources: Sequence[Source], start_us: int) -> dict[str, Column]:
-    """The columns to fill in; rows without an arrival of their own came when the batch began."""
-    any_time = F.coalesce(F.unix_micros("_event"), F.lit(0))
-    start = F.timestamp_micros(changing(start_us, any_time))
+def stamped(rows: DataFrame, sources: Sequence[Source], start_us: int) -> DataFrame:
+    """The rows, dead ones known; those that tell no arrival came when the batch began."""
+    start = f"timestamp_micros({changing_in(start_us, f'coalesce({EVENT_US}, 0L)')})"
     told = any(source.arrival is not None for source in sources)
-    arrival = F.coalesce("_arrival", start) if told else start
-    future = F.unix_micros("_event") > F.unix_micros(arrival) + _max_future_us(sources)
-    return {
-        "_arrival": arrival,
-        "_dead": F.coalesce("_dead", F.when(future, FUTURE)),
-        "_raw": F.coalesce("_raw", F.when(future, _json(rows, sources))),
-    }
+    arrival = f"coalesce(_arrival, {start})" if told else start
+    # as numbers, which are cheaper to add than times
+    future = f"{EVENT_US} > unix_micros({arrival}) + {_max_future_us(sources)}"
+    dead = f"coalesce(_dead, IF({future}, '{FUTURE}', NULL))"
+    return rows.withColumns({"_arrival": F.expr(arrival), "_dead": F.expr(dead)})
 
 
-def _max_future_us(sources: Sequence[Source]) -> Column:
-    """How far past its arrival a row may be; as a number, which is cheaper to add than a time."""
-    bounds = {source.name: F.lit(source.terms.max_future_us) for source in sources}
-    same = len({source.terms.max_future_us for source in sources}) == 1
-    return bounds[sources[0].name] if same else _of_source(bounds)
+def with_raw(rows: DataFrame, sources: Sequence[Source]) -> DataFrame:
+    """Stamped rows, all dead ones with themselves as JSON."""
+    return rows.withColumn("_raw", F.expr(f"IF(_dead = '{FUTURE}', {_json(rows, sources)}, _raw)"))
 
 
-def _json(rows: DataFrame, sources: Sequence[Source]) -> Column:
+def _max_future_us(sources: Sequence[Source]) -> str:
+    """How far past its arrival a row may be."""
+    bounds = [f"{source.terms.max_future_us}L" for source in sources]
+    return bounds[0] if len(set(bounds)) == 1 else _of_source(bounds)
+
+
+def _json(rows: DataFrame, sources: Sequence[Source]) -> str:
     """The row as it came from its source."""
-    options = {"ignoreNullFields": "false"}
     if len(sources) > 1:
-        return _of_source({one.name: F.to_json(F.col(one.name), options) for one in sources})
-    user = [quoted(name) for name in rows.columns if name not in OWN]
-    return F.to_json(F.struct(*user), options)
+        return _of_source([_to_json(source.name) for source in sources])
+    user = [quoted_name(name) for name in rows.columns if name not in OWN]
+    return _to_json(f"struct({', '.join(user)})")
 
 
-def _of_source(values: dict[str, Column]) -> Column:
+def _to_json(row: str) -> str:
+    return f"to_json({row}, map('ignoreNullFields', 'false'))"
+
+
+def _of_source(values: Sequence[str]) -> str:
     """The value of the row's source."""
-    name, value = next(iter(values.items()))
-    chosen = F.when(F.col("_source") == name, value)
-    for name, value in list(values.items())[1:]:
-        chosen = chosen.when(F.col("_source") == name, value)
-    return chosen
+    return f"CASE {RANK}{''.join(f' WHEN {n} THEN {one}' for n, one in enumerate(values))} END"

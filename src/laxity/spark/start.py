@@ -15,6 +15,7 @@ from laxity.errors import ConfigError
 from laxity.spark.batch import BatchRunner, Plan
 from laxity.spark.branch import Branch
 from laxity.spark.checkpoint import Checkpoint
+from laxity.spark.intake import packed
 from laxity.spark.names import remember
 from laxity.spark.query import Query
 from laxity.spark.sinks import Sink
@@ -84,7 +85,8 @@ class Start:
         # without it one source that cannot end (the heartbeat) makes one batch of everything
         conf = self.rows.sparkSession.conf
         conf.set("spark.sql.streaming.triggerAvailableNowWrapper.enabled", "true")
-        writer = self.rows.writeStream.queryName(name).foreachBatch(runner)
+        rows = packed(self.rows, [source.name for source in self.branch.sources])
+        writer = rows.writeStream.queryName(name).foreachBatch(runner)
         writer = writer.option("checkpointLocation", checkpoint)
         if interval is None:
             return writer.trigger(availableNow=True).start()

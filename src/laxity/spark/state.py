@@ -23,15 +23,18 @@ from laxity.spark.aside import Asides
 from laxity.spark.changing import changing_in
 from laxity.spark.checkpoint import Commit, Segment, Table
 from laxity.spark.files import Files
+from laxity.spark.folder import write_folder
 
 FAN = 4  # so many segments of one level become one of the next
-_MARK_DONE = "mapreduce.fileoutputcommitter.marksuccessfuljobs"  # a commit says what is done
+
+
+Make = Callable[[], DataFrame]
 
 
 @dataclass(frozen=True)
 class _Write:
-    rows: DataFrame
-    path: str
+    rows: Make
+    folder: str
 
 
 class Tables:
@@ -74,15 +77,21 @@ class Tables:
     def replace(self, name: str, rows: DataFrame) -> None:
         """Make these the table's only rows."""
         name = self._label(name)
-        self._plan(name, rows, Table(columns=_columns(rows)), level=0)
+        self._plan(name, lambda: rows, Table(columns=_columns(rows)), level=0)
 
     def append(
-        self, name: str, rows: DataFrame, expire_by: str | None = None, newest: int | None = None
+        self,
+        name: str,
+        rows: DataFrame,
+        expire_by: str | None = None,
+        newest: int | None = None,
+        made: Make | None = None,
     ) -> None:
         """Add rows.
 
         `expire_by`: a whole number in every row, as SQL, by which they can be expired later;
-        `newest` is the largest of them.
+        `newest` is the largest of them. `made` gives the rows to write once they are written,
+        where `rows` only have their columns.
         """
         name = self._label(name)
         table = self._committed.get(name) or Table(columns=_columns(rows), expire_by=expire_by)
@@ -92,11 +101,16 @@ class Tables:
                 f"{_names(_columns(rows))}: a changed pipeline needs a checkpoint of its own"
             )
         kept, folded, level = fold(table.segments)
-        if folded:
-            old = table.model_copy(update={"segments": folded})
-            rows = read_table(self._spark, self._files, name, old).unionByName(rows)
         newest = None if newest is None else max([newest, *(s.newest or newest for s in folded)])
-        self._plan(name, rows, table.model_copy(update={"segments": kept}), level, newest)
+
+        def all_rows() -> DataFrame:
+            new = rows if made is None else made()
+            if not folded:
+                return new
+            old = table.model_copy(update={"segments": folded})
+            return read_table(self._spark, self._files, name, old).unionByName(new)
+
+        self._plan(name, all_rows, table.model_copy(update={"segments": kept}), level, newest)
 
     def expire(self, name: str, before: int) -> None:
         """Forget the rows below `before`; their files go once no commit needs them."""
@@ -109,20 +123,23 @@ class Tables:
         self._next[name] = table.model_copy(update={"floor": floor, "segments": alive})
 
     def _plan(
-        self, name: str, rows: DataFrame, table: Table, level: int, newest: int | None = None
+        self, name: str, rows: Make, table: Table, level: int, newest: int | None = None
     ) -> None:
         if name in self._writes:
             raise StateError(f"state table {name} was written twice in batch {self._batch_id}")
         segment = Segment(batch_id=self._batch_id, level=level, newest=newest)
         self._next[name] = table.model_copy(update={"segments": (*table.segments, segment)})
-        self._writes[name] = _Write(rows, f"{self._files.uri}/{_folder(name, segment)}")
+        self._writes[name] = _Write(rows, _folder(name, segment))
 
     def begin(self, name: str, aside: Asides) -> None:
         """Begin to write what was planned for a table, beside all that is still to be decided."""
         self._begin(self._label(name), aside)
 
     def _begin(self, name: str, aside: Asides) -> None:
-        self._begun[name] = aside.begin(partial(_save, self._writes[name]))
+        self._begun[name] = aside.begin(partial(self._save, self._writes[name]))
+
+    def _save(self, write: _Write) -> None:
+        write_folder(write.rows(), self._files, write.folder)
 
     def write(self, aside: Asides) -> Callable[[], None]:
         """Begin to carry out what was planned, side by side; what comes back waits for it."""
@@ -173,10 +190,6 @@ def sweep(files: Files, kept: Iterable[Commit]) -> None:
         for folder in files.names(f"state/{name}"):
             if folder not in alive:
                 files.delete(f"state/{name}/{folder}")
-
-
-def _save(write: _Write) -> None:
-    write.rows.write.mode("overwrite").option(_MARK_DONE, "false").parquet(write.path)
 
 
 def _folder(name: str, segment: Segment) -> str:

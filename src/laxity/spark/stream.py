@@ -30,6 +30,7 @@ from laxity.spark.sinks import Sink
 from laxity.spark.sources import OWN, Source, check_name, union
 from laxity.spark.stage import Apply, Stage
 from laxity.spark.start import Start
+from laxity.spark.tally import CAME
 from laxity.spark.tuning import tuned_by
 from laxity.spark.used import used_by
 
@@ -235,7 +236,9 @@ def merge(
         ties=frozenset(s.name for s in plain.branch.own_sources if not s.terms.unique_times),
         hold_at_most_us=None if hold_at_most is None else duration_us(hold_at_most, "hold_at_most"),
     )
-    merged = plain._then(Merge(plain.branch.names, terms), plain.schema.add("_read", "string"))
+    came = CAME if plain.branch.before else "_arrival"
+    stage = Merge(plain.branch.names, terms, came)
+    merged = plain._then(stage, plain.schema.add("_read", "string"))
     tuned_by(merged.branch)
     return merged
 

@@ -1,145 +1,165 @@
 """Count what a merge reads: rows by how they were read, and the last of those in order.
 
-The new rows are counted by the job that writes those that have to wait. Rows that waited are
+Nearly all rows of a large batch are *ready*, and a row costs more to count than to read. So of the
+new rows only those near the frontier are looked at, by the job that writes those that have to wait;
+how many came, how many of them late, the intake knows, and the rest are ready. Rows that waited are
 counted apart, and not at all if every source is past them: then all are ready.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from laxity.core.merge import FIRST_US, Frontier, MergeMemory, Read
 from laxity.spark.aside import Asides
 from laxity.spark.changing import EVENT_US, changing_in
 from laxity.spark.gather import ONE_TASK
-from laxity.spark.intake import measured, rank_of, riding
+from laxity.spark.intake import measured, rank_of
 
 CAME = "_came"  # when a row came to the merge, where that is not when it arrived
+NEAR = 64  # the part of the way a frontier has come in a batch that is near it
 _IN_ORDER = f"_read IN ('{Read.READY}', '{Read.SLACK}')"
-LAST = "last"  # the key of the last row read in order, where whole keys are compared
+_LAST = "last"  # the key of the last row read in order
 _SUMS = (Read.READY, Read.SLACK, "held")
-_LARGEST = ("last_us", "held_us")
-_SMALLEST = ("arrived_us", "held_arrived_us")
-NOTHING: dict[str, Any] = dict.fromkeys((LAST, *_LARGEST, *_SMALLEST)) | dict.fromkeys(_SUMS, 0)
+NOTHING: dict[str, Any] = {
+    **dict.fromkeys((_LAST, "last_us", "arrived_us", "held_us", "held_arrived_us")),
+    **dict.fromkeys(_SUMS, 0),
+}
 
 Numbers = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class Fresh:
+    """The new rows of a batch, as the intake saw them; when the first and the last of them came."""
+
+    n_live: int
+    n_late: int
+    first_us: int | None
+    last_us: int | None
+
+
+@dataclass(frozen=True)
 class Tally:
-    """Counts the rows of one batch, `n_rows` in all, each with its `_read`."""
+    """Counts the rows of one batch, each with its `_read`; `came` says when they came, as SQL."""
 
     sources: tuple[str, ...]
+    came: str
+    fresh: Fresh
+    before: MergeMemory
     frontier: Frontier
-    n_rows: int
 
-    def riding(self, rows: DataFrame) -> tuple[DataFrame, Callable[[], Numbers]]:
-        """The rows that have to wait; the job that reads them counts all."""
-        counted, seen = riding(rows, [*_reads(rows), *self._last()])
-        waiting, held = riding(counted.where("_read IS NULL"), _helds(rows))
-        return waiting.drop("_read"), lambda: seen.get | held.get
+    def waiting(self, rows: DataFrame) -> tuple[Callable[[], DataFrame], Callable[[], Numbers]]:
+        """What makes the new rows that have to wait; the job that reads those counts all."""
+        seen, held = Observation(), Observation()
 
-    def measured(self, rows: DataFrame) -> Numbers:
-        """The counts of rows, in a job of their own."""
-        return measured(rows, [*_reads(rows), *_helds(rows), *self._last()])
+        def made() -> DataFrame:
+            near = self._near(rows).observe(seen, _slack(), self._last())
+            return near.where("_read IS NULL").observe(held, *self._helds()).drop("_read")
 
-    def waited(
-        self, rows: DataFrame, before: MergeMemory, aside: Asides
-    ) -> Callable[[Numbers], Numbers]:
-        """The counts of the rows that waited, given those of the new ones."""
-        known = self._all_ready(before)
-        if known is None:
-            begun = aside.begin(lambda: self.measured(rows))
-            return lambda new: begun()
-        return lambda new: known if _tells_last(new, known) else self.measured(rows)
+        return made, lambda: self._all(rows, seen.get | held.get)
 
-    def _all_ready(self, before: MergeMemory) -> Numbers | None:
+    def none_waits(self, rows: DataFrame) -> Numbers:
+        """The counts of new rows if none has to wait."""
+        return self._all(rows, NOTHING | measured(self._near(rows), [_slack(), self._last()]))
+
+    def waited(self, rows: DataFrame, aside: Asides) -> Callable[[], Numbers]:
+        """The counts of the rows that waited, but for the last key of them: only its time."""
+        known = self._all_ready()
+        if known is not None:
+            return lambda: known
+        columns = [_ready(), _slack(), _last_us(), self._arrived(), *self._helds()]
+        return aside.begin(lambda: measured(rows, columns))
+
+    def together(self, new: Numbers, old: Numbers, waited: DataFrame | None) -> Numbers:
+        """The counts of all rows, and the last key in order; `waited` are the old ones."""
+        last, old_us = new[_LAST], old["last_us"]
+        if waited is not None and old_us is not None and (last is None or last[0] <= old_us):
+            its_time = waited.where(f"{EVENT_US} = {changing_in(old_us)}")
+            last = max(filter(None, (last, measured(its_time, [self._last()])[_LAST])))
+        both = new, old
+        return {
+            **{name: new[name] + old[name] for name in _SUMS},
+            _LAST: last,
+            "arrived_us": _one_of(min, both, "arrived_us"),
+            "held_us": _one_of(max, both, "held_us"),
+            "held_arrived_us": _one_of(min, both, "held_arrived_us"),
+        }
+
+    def _near(self, rows: DataFrame) -> DataFrame:
+        """Of new rows those that may be of slack or have to wait, and most likely the last one."""
+        if self._since_us == FIRST_US:
+            return rows
+        return rows.where(f"{EVENT_US} >= {changing_in(self._since_us)}")
+
+    @property
+    def _since_us(self) -> int:
+        merge_us, before_us = self.frontier.merge_us, self.before.frontier.frontier_us
+        if merge_us is None or before_us is None or self.fresh.n_live <= ONE_TASK:
+            return FIRST_US
+        return merge_us - max(merge_us - before_us, 0) // NEAR
+
+    def _all(self, rows: DataFrame, near: Numbers) -> Numbers:
+        """The counts of all new rows, given those of the rows near the frontier."""
+        n_ready = self.fresh.n_live - self.fresh.n_late - near[Read.SLACK] - near["held"]
+        counts = NOTHING | near | {Read.READY: n_ready}
+        if near[_LAST] is None and n_ready:
+            counts |= measured(rows, [self._last()])
+        if self.fresh.n_live > near["held"]:
+            counts["arrived_us"] = self._first_us(rows, near["held_arrived_us"])
+        return counts
+
+    def _first_us(self, rows: DataFrame, held_us: int | None) -> int:
+        """When the first of the new rows that are read came; some are."""
+        first_us, last_us = self.fresh.first_us, self.fresh.last_us
+        if first_us == last_us or first_us != held_us:  # else it may be one that has to wait
+            assert first_us is not None
+            return first_us
+        return int(measured(rows, [self._arrived()])["arrived_us"])
+
+    def _all_ready(self) -> Numbers | None:
         """The counts of the rows that waited, if every source is past them."""
-        held_us, merge_us = before.held_us, self.frontier.merge_us
-        if held_us is None or merge_us is None or held_us > merge_us:
+        before, merge_us = self.before, self.frontier.merge_us
+        if before.held_us is None or merge_us is None or before.held_us > merge_us:
             return None
-        told = {"last_us": held_us, "arrived_us": before.held_arrived_us}
+        told = {"last_us": before.held_us, "arrived_us": before.held_arrived_us}
         return NOTHING | told | {Read.READY: before.n_held}
 
-    def together(self, new: Numbers, old: Numbers, waiting: DataFrame) -> Numbers:
-        """The counts of all rows, and the last key in order; `waiting` are all of them."""
-        counts = _sum(new, old)
-        if self._few:
-            lasts = [tuple(one[LAST]) for one in (new, old) if one.get(LAST) is not None]
-            return counts | {LAST: max(lasts, default=None)}
-        at_us = self._at_us
-        if counts["last_us"] not in (None, at_us):
-            at_us = counts["last_us"]
-            counts |= measured(waiting, self._seqs(at_us))
-        seqs = [(at_us, n, counts[f"seq_{n}"]) for n in range(len(self.sources))]
-        return counts | {LAST: max((key for key in seqs if key[2] is not None), default=None)}
-
-    @property
-    def _few(self) -> bool:
-        """Whether whole keys are compared; that is dear, so of many rows only those of one time.
-
-        Most likely the last row is at the frontier; if none is there, all are looked at again.
-        """
-        return self.n_rows <= ONE_TASK
-
-    def _last(self) -> Sequence[Column]:
-        return [self._key()] if self._few else self._seqs(self._at_us)
-
-    @property
-    def _at_us(self) -> int:
-        """Where the last row most likely is."""
-        frontier_us = self.frontier.frontier_us
-        return FIRST_US if frontier_us is None else frontier_us
-
-    def _key(self) -> Column:
+    def _last(self) -> Column:
         key = f"struct({EVENT_US}, {rank_of(self.sources)}, _seq)"
-        return F.expr(f"max(IF({_IN_ORDER}, {key}, NULL)) AS {LAST}")
+        return F.expr(f"max(IF({_IN_ORDER}, {key}, NULL)) AS {_LAST}")
 
-    def _seqs(self, at_us: int) -> Sequence[Column]:
-        """The largest sequence of each source among the rows read in order at that time."""
-        there = f"{EVENT_US} = {changing_in(at_us)} AND {_IN_ORDER} AND {rank_of(self.sources)}"
-        n_sources = len(self.sources)
-        return [F.expr(f"max(IF({there} = {n}, _seq, NULL)) AS seq_{n}") for n in range(n_sources)]
+    def _arrived(self) -> Column:
+        """When the first of the rows that are read came."""
+        return F.expr(f"min(IF(_read IS NOT NULL, {self._came_us}, NULL)) AS arrived_us")
 
+    def _helds(self) -> list[Column]:
+        """How many rows have to wait, the newest of them, and when the first came."""
+        return [
+            F.expr("count_if(_read IS NULL) AS held"),
+            F.expr(f"max(IF(_read IS NULL, {EVENT_US}, NULL)) AS held_us"),
+            F.expr(f"min(IF(_read IS NULL, {self._came_us}, NULL)) AS held_arrived_us"),
+        ]
 
-def _tells_last(new: Numbers, old: Numbers) -> bool:
-    """Whether the last of all rows is a new one, whatever the last of the old ones is."""
-    return new["last_us"] is not None and new["last_us"] > old["last_us"]
-
-
-def _sum(new: Numbers, old: Numbers) -> Numbers:
-    def picked(name: str) -> list[Any]:
-        return [one[name] for one in (new, old) if one.get(name) is not None]
-
-    largest = [name for name in new if name in _LARGEST or name.startswith("seq_")]
-    return (
-        {name: sum(picked(name)) for name in _SUMS}
-        | {name: max(picked(name), default=None) for name in largest}
-        | {name: min(picked(name), default=None) for name in _SMALLEST}
-    )
+    @property
+    def _came_us(self) -> str:
+        return f"unix_micros({self.came})"
 
 
-def _came_us(rows: DataFrame) -> str:
-    return f"unix_micros({CAME if CAME in rows.columns else '_arrival'})"
+def _one_of(choose: Callable[..., Any], both: tuple[Numbers, Numbers], name: str) -> Any:
+    return choose((one[name] for one in both if one[name] is not None), default=None)
 
 
-def _reads(rows: DataFrame) -> list[Column]:
-    """How many rows were read in each way, the newest of them in order, and when the first came."""
-    return [
-        F.expr(f"count_if(_read = '{Read.READY}') AS {Read.READY}"),
-        F.expr(f"count_if(_read = '{Read.SLACK}') AS {Read.SLACK}"),
-        F.expr(f"max(IF({_IN_ORDER}, {EVENT_US}, NULL)) AS last_us"),
-        F.expr(f"min(IF(_read IS NOT NULL, {_came_us(rows)}, NULL)) AS arrived_us"),
-    ]
+def _ready() -> Column:
+    return F.expr(f"count_if(_read = '{Read.READY}') AS {Read.READY}")
 
 
-def _helds(rows: DataFrame) -> list[Column]:
-    """How many rows have to wait, the newest of them, and when the first came."""
-    return [
-        F.expr("count_if(_read IS NULL) AS held"),
-        F.expr(f"max(IF(_read IS NULL, {EVENT_US}, NULL)) AS held_us"),
-        F.expr(f"min(IF(_read IS NULL, {_came_us(rows)}, NULL)) AS held_arrived_us"),
-    ]
+def _slack() -> Column:
+    return F.expr(f"count_if(_read = '{Read.SLACK}') AS {Read.SLACK}")
+
+
+def _last_us() -> Column:
+    return F.expr(f"max(IF({_IN_ORDER}, {EVENT_US}, NULL)) AS last_us")
