@@ -60,7 +60,7 @@ class Plan:
 
 
 class BatchRunner:
-    """Runs the batch protocol for one pipeline; Spark calls it batch by batch.
+    """Runs the batch protocol for one pipeline; Spark calls it with the packed rows of each batch.
 
     `n_run` counts the batches of all pipelines in this process.
     """

@@ -22,6 +22,7 @@ from laxity.spark.batch import BatchRunner, Plan
 from laxity.spark.branch import Branch
 from laxity.spark.checkpoint import Checkpoint
 from laxity.spark.files import Files
+from laxity.spark.intake import packed
 from laxity.spark.sinks import memory
 from laxity.spark.wall import now_us
 
@@ -84,7 +85,7 @@ def _batch_us(branch: Branch, rows: DataFrame, files: Files) -> int:
         names = [source.name for source in sources]
         took_us = []
         for batch_id in range(PROBES):
-            few = _few(rows.sparkSession, rows.schema, names)
+            few = packed(_few(rows.sparkSession, rows.schema, names), names)
             began_us = now_us()
             runner(few, batch_id)
             took_us.append(now_us() - began_us)
