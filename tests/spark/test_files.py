@@ -24,7 +24,11 @@ def check_files(files: Files) -> None:
     files.delete("a/b")
     files.delete("a/b")
     assert files.names("a") == ["c"]
+    files.clear("a")
+    files.clear("new/one")
+    assert files.read("a/c") is None
     files.delete("a")
+    files.delete("new")
     assert files.names() == []
 
 
@@ -43,6 +47,16 @@ def test_both_see_the_same_file(spark: "SparkSession", work: Path) -> None:
     HadoopFiles(spark, work.as_uri()).write("x", b"1")
     assert LocalFiles(str(work)).read("x") == b"1"
     assert isinstance(open_files(str(work), spark), LocalFiles)
+
+
+def test_a_folder_that_cannot_be_cleared_is_not_written_into(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = LocalFiles(str(work))
+    files.write("a/b", b"old")
+    monkeypatch.setattr("shutil.rmtree", lambda path, ignore_errors: None)
+    with pytest.raises(FileExistsError):
+        files.clear("a")
 
 
 def test_a_failed_write_leaves_the_old_content_and_no_draft(

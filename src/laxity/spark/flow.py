@@ -133,15 +133,16 @@ class Course:
         first: dict[str, Taken] = {}
         for branch in query.walk():
             if not branch.before:
-                mine, whole = kept_rows, all_rows
+                mine, entire = kept_rows, all_rows
                 if query.before:
                     mine = packed(sources_rows(branch, all_rows()), branch.names)
-                    whole = partial(unpacked, mine, branch.names)
-                first[branch.name] = self._counted(branch, mine, whole, {}, batch)
+                    entire = partial(unpacked, mine, branch.names)
+                first[branch.name] = self._counted(branch, mine, entire, {}, batch)
         batch.tables.open()  # while the rows are counted
         return AtHand(all_rows, {name: taken.known() for name, taken in first.items()})
 
     def _all_rows(self, stamped_rows: DataFrame) -> Callable[[], DataFrame]:
+        """What gives the rows unpacked, for those who ask."""
         sources = self._query.sources
         names = [source.name for source in sources]
         return lambda: unpacked(with_raw(stamped_rows, sources), names)
@@ -156,8 +157,8 @@ class Course:
                 made = [_kept(made_rows(n, one.rows), batch, True) for n, one in before.items()]
                 rows = together(sources_rows(branch, at_hand.rows()), made, batch.now_us)
                 mine = packed(rows, branch.names)
-                whole = partial(unpacked, mine, branch.names)
-                taken = self._counted(branch, mine, whole, before, batch)
+                entire = partial(unpacked, mine, branch.names)
+                taken = self._counted(branch, mine, entire, before, batch)
             flows[branch.name] = Flow(branch, taken, self._staged(branch, taken, before, batch))
         return list(flows.values())
 
@@ -165,17 +166,20 @@ class Course:
         self,
         branch: Branch,
         rows: DataFrame,
-        whole: Callable[[], DataFrame],
+        entire: Callable[[], DataFrame],
         before: Mapping[str, Flow],
         batch: Batch,
     ) -> Taken:
-        """Packed rows; a job begins to find out what the intake and the stages want to know."""
+        """Packed rows; a job begins to find out what the intake and the stages want to know.
+
+        `entire` gives them unpacked, the dead with themselves as JSON.
+        """
         memories = [(stage, batch.memory(branch.label(stage.name))) for stage in branch.stages]
         asked = [column for stage, memory in memories for column in stage.observes(memory)]
         columns = [*self._columns[branch.name], *asked]
         observed = batch.aside.begin(lambda: measured(rows, columns))
         alive, advance = live(rows, branch.names), self._advance(branch, before, batch)
-        return Taken(alive, whole, observed, branch.names, advance)
+        return Taken(alive, entire, observed, branch.names, advance)
 
     def _advance(
         self, branch: Branch, before: Mapping[str, Flow], batch: Batch
