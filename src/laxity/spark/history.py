@@ -44,6 +44,19 @@ Added = Callable[[], dict[int, int]]  # rows added to a table, by bucket; asked 
 
 
 @dataclass(frozen=True)
+class Suspects:
+    """The keys that may have open holes near, one row each; `near` are holes left behind.
+
+    `n_fresh` of the keys have no recent row.
+    """
+
+    keys: DataFrame
+    near: DataFrame | None
+    n_keys: int
+    n_fresh: int
+
+
+@dataclass(frozen=True)
 class Holes:
     """The keys with open holes near, one row each, and how many keys and holes that are.
 
@@ -67,49 +80,61 @@ class History:
     moment: Moment
 
     def recent(self) -> DataFrame | None:
-        """The rows of the last span, as of the last batch, at hand."""
+        """The rows of the last span, as of the last batch, at hand, with their places."""
         rows = self.tables.read(RECENT)
-        return None if rows is None else self.used.widen(self.at_hand(rows))
+        return None if rows is None else self._placed(self.at_hand(rows))
 
-    def of_keys(self, keys: DataFrame) -> DataFrame | None:
-        """All rows that are kept of these keys, with their places."""
-        found = [rows for rows in (self._rows(RECENT), self._rows(CONTEXTS)) if rows is not None]
-        return _union(found).join(keys, KEY, "left_semi") if found else None
+    def contexts(self) -> DataFrame | None:
+        """The older rows that are kept, with their places."""
+        rows = self.tables.read(CONTEXTS)
+        return None if rows is None else self._placed(rows)
 
     def holes(self) -> DataFrame | None:
         """The holes left behind."""
         return self.tables.read(HOLES)
 
-    def _rows(self, table: str) -> DataFrame | None:
-        rows = self.tables.read(table)
-        return None if rows is None else self.places.of(self.used.widen(rows))
+    def _placed(self, rows: DataFrame) -> DataFrame:
+        return self.places.of(self.used.widen(rows))
 
-    def open_holes(self, rows: DataFrame, behind: DataFrame | None) -> Holes | None:
-        """Where rows are missing, given all rows since the last span before this batch.
+    def suspects(self, rows: DataFrame) -> Callable[[], Suspects] | None:
+        """Begin to find the keys that may have a hole near; None if nobody can see holes.
 
-        `rows` tell in `_old` whether they were there before; `behind` are late rows that go
-        straight to the contexts. None where nothing is missing, or nobody can see it.
+        `rows` are those since the last span before this batch, and the late ones, of which it is
+        not known yet what becomes of them: they are in `_doubt`.
         """
         if self.places.step is None:
             return None
-        moment, near = self.moment, self.holes()
+        near = self.holes()
         if near is not None:
-            last_us, from_us = F.col("last_us"), moment.answered_us - moment.span_us
+            last_us, from_us = F.col("last_us"), self.moment.answered_us - self.moment.span_us
             near = near.where(last_us > changing(from_us, last_us))
-        keys = self.at_hand(suspects(rows, near, self.places, moment))
-        counted = [F.count(F.lit(1)).alias("n_keys"), F.count_if(FRESH).alias("n_fresh")]
-        numbers = measured(keys, counted)
-        if not numbers["n_keys"]:
+
+        def found() -> Suspects:
+            keys = self.at_hand(suspects(rows, near, self.places, self.moment))
+            counted = [F.count(F.lit(1)).alias("n_keys"), F.count_if(FRESH).alias("n_fresh")]
+            return Suspects(keys, near, **measured(keys, counted))
+
+        return self.aside.begin(found)
+
+    def open_holes(
+        self, rows: DataFrame, behind: DataFrame | None, suspected: Suspects
+    ) -> Holes | None:
+        """Where rows are missing, given all rows since the last span before this batch.
+
+        `behind` are late rows that go straight to the contexts. None where nothing is missing.
+        """
+        if not suspected.n_keys:
             return None
-        lasts = self._lasts(keys.where(FRESH), behind) if numbers["n_fresh"] else None
-        mine = of_keys(rows.select(KEY, AT, US), keys, numbers["n_keys"])
-        found = self.at_hand(open_holes(mine, near, lasts, self.places, moment))
-        numbers = measured(found, _counts(self.places, moment))
+        lasts = self._lasts(suspected.keys.where(FRESH), behind) if suspected.n_fresh else None
+        mine = of_keys(rows.select(KEY, AT, US), suspected.keys, suspected.n_keys)
+        found = open_holes(mine, suspected.near, lasts, self.places, self.moment)
+        found = self.at_hand(found)
+        numbers = measured(found, _counts(self.places, self.moment))
         return Holes(found, **{name: number or 0 for name, number in numbers.items()})
 
     def _lasts(self, fresh: DataFrame, behind: DataFrame | None) -> DataFrame | None:
         """The last row kept of keys that have no recent one."""
-        older = [rows for rows in (self._rows(CONTEXTS), behind) if rows is not None]
+        older = [rows for rows in (self.contexts(), behind) if rows is not None]
         if not older:
             return None
         rows = _union([one.select(KEY, AT, US) for one in older]).join(fresh, KEY, "left_semi")

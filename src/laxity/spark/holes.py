@@ -17,6 +17,7 @@ from laxity.spark.places import AT, KEY, US, Places
 OPEN = "_holes"  # a key's open holes
 FRESH = "_fresh"  # whether none of a key's rows is from the batches before
 OLD = "_old"  # whether a row is
+DOUBT = "_doubt"  # whether a row makes its key suspect, whatever the others say
 
 _NEAR = "array<struct<lo: bigint, hi: bigint, first_us: bigint, last_us: bigint>>"
 _LAST = "struct<at: bigint, us: bigint>"
@@ -26,22 +27,22 @@ def suspects(rows: DataFrame, near: DataFrame | None, places: Places, moment: Mo
     """The keys that may have a hole near; all that have one are among them.
 
     A key is above suspicion if its rows lie a step apart without a gap, reach up to the newest
-    event of all, go on from rows of the batches before, and no hole left behind is `near`. A bit
-    for every place tells a row that came twice from one that fills a gap.
+    event of all, go on from rows of the batches before, none of them is in `_doubt`, and no hole
+    left behind is `near`. A bit for every place tells a row that came twice from one that fills a
+    gap.
     """
     rest = f"pmod({AT}, {places.step}L)"
+    by = [f"`{name}`" for name in places.by]
+    told = rows.selectExpr(*by, AT, US, OLD, DOUBT)
+    if near is not None:
+        nothing = [f"CAST(NULL AS BIGINT) AS {AT}", f"CAST(NULL AS BIGINT) AS {US}"]
+        marks = near.selectExpr(f"{KEY}.*", *nothing, f"false AS {OLD}", f"true AS {DOUBT}")
+        told = told.union(marks)
     blocks = (
-        rows.selectExpr(
-            *(f"`{name}`" for name in places.by),
-            AT,
-            US,
-            OLD,
-            f"({AT} - {rest}) div {places.step}L AS _slot",
-            f"{rest} AS _rest",
-        )
-        .groupBy(*places.by, F.expr("shiftright(_slot, 6)").alias("_block"))
+        told.selectExpr("*", f"({AT} - {rest}) div {places.step}L AS _slot", f"{rest} AS _rest")
+        .groupBy(*by, F.expr("shiftright(_slot, 6)").alias("_block"))
         .agg(
-            F.expr("count(*)").alias("n"),
+            F.expr(f"count({US})").alias("n"),
             F.expr("bit_count(bit_or(shiftleft(1L, CAST(_slot & 63 AS INT))))").alias("bits"),
             F.expr("max(_slot)").alias("high"),
             F.expr("min(_slot)").alias("low"),
@@ -50,22 +51,20 @@ def suspects(rows: DataFrame, near: DataFrame | None, places: Places, moment: Mo
             F.expr(f"max({AT})").alias("top"),
             F.expr(f"max_by({US}, {AT})").alias("last_us"),
             F.expr(f"count_if({OLD})").alias("n_old"),
+            F.expr(f"bool_or({DOUBT})").alias("doubt"),
         )
     )
     whole = "sum(n) = sum(bits) AND sum(n) = max(high) - min(low) + 1"
     even = "max(uneven) = 0 AND max(rest) = min(rest)"
-    keys = blocks.groupBy(*places.by).agg(
-        F.expr(f"{whole} AND {even}").alias("_full"),
+    keys = blocks.groupBy(*by).agg(
+        F.expr(f"{whole} AND {even} AND NOT bool_or(doubt)").alias("_full"),
         F.expr("max_by(last_us, top)").alias("_last_us"),
+        F.expr("sum(n)").alias("_n"),
         F.expr("sum(n_old) = 0").alias(FRESH),
     )
     goes_on = F.col("_last_us") >= changing(moment.newest_us, F.col("_last_us"))
-    clean = F.col("_full") & goes_on & ~F.col(FRESH)
-    keys = keys.withColumn(KEY, places.key)
-    if near is not None:
-        keys = keys.join(near.select(KEY, "lo").dropDuplicates([KEY]), KEY, "left")
-        clean &= F.col("lo").isNull()
-    return keys.where(~F.coalesce(clean, F.lit(False))).select(KEY, FRESH)
+    clean = F.coalesce(F.col("_full") & goes_on & ~F.col(FRESH), F.lit(False))
+    return keys.where(~clean & (F.col("_n") > 0)).select(places.key.alias(KEY), FRESH)
 
 
 def open_holes(

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from laxity.core.moment import Moment
 from laxity.spark.app import App, Evaluation
-from laxity.spark.changing import changing_in
+from laxity.spark.changing import changing, changing_in
 from laxity.spark.lates import DUE, LATE, NEW, Lates, as_came
 from laxity.spark.latest import RETRACTED
 from laxity.spark.places import KEY, US, Places, small
@@ -32,23 +32,40 @@ class Replay:
     moment: Moment
     lates: Lates
 
-    def changes(self, given: DataFrame | None) -> DataFrame:
+    def older(self) -> DataFrame:
+        """The rows that the affected results depend on, but those since the last span."""
+        old = F.col(US) <= changing(self.moment.answered_us)
+        return as_came(self._slices(f"{DUE} OR NOT {NEW}").where(old))
+
+    def asked(self, results: DataFrame, wanted: Column) -> DataFrame:
+        """Of results those that are affected, and those wanted anyway."""
+        there = results.withColumn(KEY, self.places.key).join(self._times(), KEY, "left")
+        return there.where(wanted | self._touched()).select(*results.columns)
+
+    def changes(self, after: DataFrame, given: DataFrame | None) -> DataFrame:
         """The results that the rows make new, other or void, with status and revision.
 
-        `given` is what was given out again before.
+        `after` are the affected results with the rows, `given` what was given out again before.
         """
-        times = self.lates.due().groupBy(KEY).agg(F.expr(f"first({LATE})").alias(LATE))
-        times = small(times, self.lates.n_due)
-        rows = self.lates.rows.where(f"{DUE} OR NOT {NEW}").where(self._needed())
-        before = self._answers(rows.where(~F.col(DUE)), times, "_before")
-        after = self._answers(rows, times, "_after")
         names = self.app.naming(self.places.by)
+        before = self.evaluate(self.places.without(as_came(self._slices(f"NOT {NEW}"))))
+        before = self.asked(before, F.lit(False))
+        sides = [_as_one(after, names, "_after"), _as_one(before, names, "_before")]
         both = (
-            after.unionByName(before, allowMissingColumns=True)
+            sides[0]
+            .unionByName(sides[1], allowMissingColumns=True)
             .groupBy(*names)
             .agg(*(F.expr(f"first({side}, true)").alias(side) for side in ("_before", "_after")))
         )
         return _revised(both.where(~_same(both)), names, given)
+
+    def _slices(self, which: str) -> DataFrame:
+        return self.lates.rows.where(which).where(self._needed())
+
+    def _times(self) -> DataFrame:
+        """When the rows that are due happened, by key."""
+        times = self.lates.due().groupBy(KEY).agg(F.expr(f"first({LATE})").alias(LATE))
+        return small(times, self.lates.n_due)
 
     def _needed(self) -> Column:
         """Whether a row belongs to a slice: overlapping slices of a key are one."""
@@ -60,15 +77,17 @@ class Replay:
         """The last result that a late row changes and that was answered before."""
         return f"least(late, {changing_in(self.moment.answered_us, 'late')})"
 
-    def _answers(self, rows: DataFrame, times: DataFrame, side: str) -> DataFrame:
-        """The affected results among those answered before, their values as one."""
-        results = self.evaluate(self.places.without(as_came(rows)))
-        names = self.app.naming(self.places.by)
+    def _touched(self) -> Column:
+        """Whether a result is affected, and was answered before."""
         us, span_us = "unix_micros(_event)", self.moment.span_us
         touched = f"exists({LATE}, late -> {us} > late - {span_us} AND {us} <= {self._until()})"
-        there = results.withColumn(KEY, self.places.key).join(times, KEY).where(touched)
-        values = [name for name in results.columns if name not in names]
-        return there.select(*names, F.struct(F.lit(1).alias("_"), *values).alias(side))
+        return F.expr(f"coalesce({touched}, false)")
+
+
+def _as_one(results: DataFrame, names: Sequence[str], side: str) -> DataFrame:
+    """The results with their values as one."""
+    values = [name for name in results.columns if name not in names]
+    return results.select(*names, F.struct(F.lit(1).alias("_"), *values).alias(side))
 
 
 def _same(both: DataFrame) -> Column:

@@ -23,7 +23,7 @@ from laxity.spark.app import App, Evaluation
 from laxity.spark.changing import EVENT_US, changing
 from laxity.spark.found import NO_RESULTS, Found, by_status, numbers_of
 from laxity.spark.history import History, Holes
-from laxity.spark.holes import OLD, OPEN, meets
+from laxity.spark.holes import DOUBT, OLD, OPEN, meets
 from laxity.spark.intake import measured, n_results, riding
 from laxity.spark.lates import (
     NEW,
@@ -45,6 +45,26 @@ from laxity.spark.travel import Journeys
 from laxity.spark.used import Used
 
 WAITING, REVISIONS = "waiting", "revisions"
+
+
+@dataclass(frozen=True)
+class Known:
+    """The rows a batch may look at, with their places: new ones, recent ones, and waiting ones."""
+
+    came: DataFrame
+    recent: DataFrame | None
+    waited: DataFrame | None
+
+    def since(self, moment: Moment) -> DataFrame:
+        """Those since the last span before this batch, and all late ones, in doubt."""
+        lateness = _lateness(moment)
+        new = self.came.where(~lateness["too_late"])
+        parts = [new.withColumns({OLD: F.lit(False), DOUBT: lateness["late"]})]
+        if self.recent is not None:
+            parts.append(self.recent.withColumns({OLD: F.lit(True), DOUBT: F.lit(False)}))
+        if self.waited is not None:
+            parts.append(self.waited.withColumns({OLD: F.lit(False), DOUBT: F.lit(True)}))
+        return reduce(DataFrame.unionByName, parts)
 
 
 @dataclass(frozen=True)
@@ -106,16 +126,17 @@ class Revise:
         if seen is None:
             return self._nothing_new(rows, before, standing.moment)
         history = self._history(turn, seen["newest_us"])
+        known = self._known(rows, history, before.n_waiting)
+        suspected = history.suspects(known.since(history.moment))
         lates = None
         if seen["late"] or before.n_waiting:
-            lates = self._lates(rows, history, seen["late"], before.n_waiting)
-        present = self._present(rows, history, lates)
+            lates = self._lates(known, history, seen["late"] + before.n_waiting)
+        present = self._present(known, history.moment, lates)
         behind = _behind(lates, history.moment)
         n_recent = history.keep_recent(present)
-        evaluate = self._evaluation(turn)
-        changes = self._begun(evaluate, lates, history)
-        holes = history.open_holes(present, behind)
-        results = self._answers(evaluate, present, holes, history.moment)
+        answers, changes = self._evaluated(self._evaluation(turn), present, lates, history)
+        holes = None if suspected is None else history.open_holes(present, behind, suspected())
+        results = self._told(answers, holes, history.moment)
         if (changed := changes()) is not None:
             results = results.unionByName(self._given(changed, history))
         history.tables.expire(REVISIONS, history.moment.final_us + 1)
@@ -163,35 +184,41 @@ class Revise:
         numbers = measured(rows, [*(F.count_if(holds).alias(n) for n, holds in said), newest_us])
         return rows, None if numbers["newest_us"] is None else numbers
 
-    def _lates(self, rows: DataFrame, history: History, n_late: int, n_waited: int) -> Lates:
+    def _known(self, rows: DataFrame, history: History, n_waited: int) -> Known:
+        """The rows this batch may look at."""
+        waited = history.tables.read(WAITING) if n_waited else None
+        waited = None if waited is None else self.places.of(waited)
+        return Known(self.places.of(rows), history.recent(), waited)
+
+    def _lates(self, known: Known, history: History, n_lates: int) -> Lates:
         """What becomes of the late rows and of those that waited."""
-        moment, placed, n_lates = history.moment, self.places.of(rows), n_late + n_waited
-        lateness = _lateness(moment)
-        late = placed.where(lateness["late"]).withColumn(WAITED, F.lit(False))
-        if n_waited and (waited := history.tables.read(WAITING)) is not None:
-            late = late.unionByName(self.places.of(waited).withColumn(WAITED, F.lit(True)))
-        keys = small(late.select(KEY).distinct(), n_lates)
+        moment, lateness = history.moment, _lateness(history.moment)
+        late = known.came.where(lateness["late"]).withColumn(WAITED, F.lit(False))
+        if known.waited is not None:
+            late = late.unionByName(known.waited.withColumn(WAITED, F.lit(True)))
+        keys = small(late.select(KEY), n_lates)
         among = late.withColumn(NEW, F.lit(True))
-        if (known := history.of_keys(keys)) is not None:
-            among = among.unionByName(known.withColumns({WAITED: F.lit(False), NEW: F.lit(False)}))
-        came = small(came_on_time(placed.where(lateness["on_time"]), keys), n_lates)
+        others = [rows for rows in (known.recent, history.contexts()) if rows is not None]
+        if others:
+            mine = reduce(DataFrame.unionByName, others).join(keys, KEY, "left_semi")
+            among = among.unionByName(mine.withColumns({WAITED: F.lit(False), NEW: F.lit(False)}))
+        came = small(came_on_time(known.came.where(lateness["on_time"]), keys), n_lates)
         expected = judged(self.places.together(among), history.holes(), self.places, moment)
         rows = history.at_hand(triggered(expected, came, self.trigger, self.places, moment))
         lates = Lates(rows, **measured(rows, counts(moment)))
-        if lates.n_waiting or n_waited:
+        if lates.n_waiting or known.waited is not None:
             history.tables.replace(WAITING, self.places.without(lates.waiting()))
         return lates
 
-    def _present(self, rows: DataFrame, history: History, lates: Lates | None) -> DataFrame:
+    def _present(self, known: Known, moment: Moment, lates: Lates | None) -> DataFrame:
         """All rows since the last span before this batch, late ones that are due included."""
-        moment = history.moment
-        parts = [rows.where(_lateness(moment)["on_time"]).withColumn(OLD, F.lit(False))]
-        if (recent := history.recent()) is not None:
-            parts.append(recent.withColumn(OLD, F.lit(True)))
+        parts = [known.came.where(_lateness(moment)["on_time"]).withColumn(OLD, F.lit(False))]
+        if known.recent is not None:
+            parts.append(known.recent.withColumn(OLD, F.lit(True)))
         if lates is not None and lates.n_due > lates.n_behind:
             due = as_came(lates.due()).where(F.col(US) > changing(moment.answered_us))
-            parts.append(self.places.without(due).withColumn(OLD, F.lit(False)))
-        return self.places.of(reduce(DataFrame.unionByName, parts))
+            parts.append(due.withColumn(OLD, F.lit(False)))
+        return reduce(DataFrame.unionByName, parts)
 
     def _evaluation(self, turn: Turn) -> Evaluation:
         """How the app is evaluated in this batch."""
@@ -201,36 +228,39 @@ class Revise:
         journeys, number = Journeys(self.app, by, turn.files, turn.batch_id), count()
         return lambda rows: journeys.results(rows, next(number))
 
-    def _answers(
-        self, evaluate: Evaluation, present: DataFrame, holes: Holes | None, moment: Moment
-    ) -> DataFrame:
-        """The results between the edges, with status."""
-        results = evaluate(self.places.without(present).drop(OLD))
-        us = F.unix_micros("_event")
-        between = (us > changing(moment.answered_us, us)) & (us <= changing(moment.edge_us, us))
-        results = results.where(between)
+    def _evaluated(
+        self, evaluate: Evaluation, present: DataFrame, lates: Lates | None, history: History
+    ) -> tuple[DataFrame, Callable[[], DataFrame | None]]:
+        """The results between the edges, and what waits for those that changed before them.
+
+        With late rows that are due the app is evaluated once for both, beside all else unless it is
+        one query that takes turns.
+        """
+        rows, us = self.places.without(present).drop(OLD), F.unix_micros("_event")
+        answered = us <= changing(history.moment.answered_us, us)
+        due = us <= changing(history.moment.edge_us, us)
+        if lates is None or not lates.n_due:
+            return evaluate(rows).where(~answered & due), lambda: None
+        replay = Replay(self.app, evaluate, self.places, history.moment, lates)
+        results = evaluate(rows.unionByName(self.places.without(replay.older())))
+        results = history.at_hand(replay.asked(results, ~answered & due))
+        changes = partial(self._changes, replay, results.where(answered), history)
+        begun = changes if self.app.own_query else history.aside.begin(changes)
+        return results.where(~answered), begun
+
+    def _changes(self, replay: Replay, after: DataFrame, history: History) -> DataFrame | None:
+        """What the rows that are due have changed in results answered before, if anything."""
+        changed = history.at_hand(replay.changes(after, history.tables.read(REVISIONS)))
+        return changed if measured(changed, [n_results()])["n_results"] else None
+
+    def _told(self, answers: DataFrame, holes: Holes | None, moment: Moment) -> DataFrame:
+        """The answers, with status."""
         status: Column = F.lit(TENTATIVE if self.places.step is None else FINAL)
         if holes is not None:
-            results = results.withColumn(KEY, self.places.key)
-            results = results.join(small(holes.keys, holes.n_keys), KEY, "left")
+            answers = answers.withColumn(KEY, self.places.key)
+            answers = answers.join(small(holes.keys, holes.n_keys), KEY, "left")
             status = F.when(meets(moment), TENTATIVE).otherwise(FINAL)
-        return results.withColumns({"_status": status, "_revision": F.lit(0)}).drop(KEY, OPEN)
-
-    def _begun(
-        self, evaluate: Evaluation, lates: Lates | None, history: History
-    ) -> Callable[[], DataFrame | None]:
-        """The changes, worked out beside all else unless the app is one query that takes turns."""
-        if lates is None or not lates.n_due:
-            return lambda: None
-        changes = partial(self._changes, evaluate, lates, history)
-        return changes if self.app.own_query else history.aside.begin(changes)
-
-    def _changes(self, evaluate: Evaluation, lates: Lates, history: History) -> DataFrame | None:
-        """What the rows that are due have changed in results answered before, if anything."""
-        given = history.tables.read(REVISIONS)
-        replay = Replay(self.app, evaluate, self.places, history.moment, lates)
-        changed = history.at_hand(replay.changes(given))
-        return changed if measured(changed, [n_results()])["n_results"] else None
+        return answers.withColumns({"_status": status, "_revision": F.lit(0)}).drop(KEY, OPEN)
 
     def _given(self, changed: DataFrame, history: History) -> DataFrame:
         """The changes, with a note of what is given out again."""
@@ -262,9 +292,9 @@ class Revise:
 
     def empty_results(self, rows: DataFrame) -> DataFrame:
         """No results, with their columns."""
-        none = self.places.of(rows.where("false")).withColumn(OLD, F.lit(False))
-        plain, moment = partial(self.app.results, by=self.places.by), self._moment({}, None)
-        return keyed(self._answers(plain, none, None, moment), self.app.naming(self.places.by))
+        answers = self.app.results(rows.where("false"), by=self.places.by)
+        told = self._told(answers, None, self._moment({}, None))
+        return keyed(told, self.app.naming(self.places.by))
 
 
 def _lateness(moment: Moment) -> dict[str, Column]:
