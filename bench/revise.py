@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 import laxity as lx
 from bench.batches import bare_ms, our_ms
 from bench.line import Line
+from laxity.paper.by_hand import ByHand
 from laxity.spark.metering import alerts, application
 
 METERS = 50_000
@@ -95,18 +96,10 @@ def _bare(spark: SparkSession, folder: Path, work: Path) -> list[int]:
 
 
 def _bare_keeping(spark: SparkSession, folder: Path, work: Path) -> list[int]:
+    by_hand = ByHand(work)
+
     def each(rows: DataFrame, batch_id: int) -> None:
-        rows = rows.withColumnRenamed("ts", "_event").persist()
-        newest = rows.agg(F.max("_event")).first()
-        assert newest is not None
-        edge = F.lit(newest[0]) - F.expr("INTERVAL 26 HOURS")
-        known, last = rows, f"{work}/last/{batch_id - 1}"
-        if batch_id:
-            known = rows.unionByName(spark.read.schema(rows.schema).parquet(last))
-        found = alerts(known).where(F.col("_event") <= edge)
-        found.write.parquet(f"{work}/out/batch_id={batch_id}")
-        known.where(F.col("_event") > edge).write.parquet(f"{work}/last/{batch_id}")
-        rows.unpersist()
+        by_hand(rows.withColumnRenamed("ts", "_event"), batch_id)
 
     return _run_bare(spark, folder, work, each)
 

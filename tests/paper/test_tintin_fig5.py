@@ -3,21 +3,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from laxity.paper import town_on_spark
 from laxity.paper.figure import draw
-from laxity.paper.reprocessing import DISCARD, EAGER, LAZY, SORTED, WAIT
+from laxity.paper.reprocessing import DISCARD, EAGER, LAZY, SORTED, WAIT, WATERMARK
 from laxity.paper.result import Result, Row, Value, versions
 from laxity.paper.tintin_fig5 import COMPARABLE, WAYS, arrivals, claims
 from laxity.sim.workload.columns import DAY_US, START_US
 from laxity.sim.workload.town import Town, town
+from laxity.spark.metering import alerts
 
-OF = Town(days=2, max_late_days=1, late_share=0.02)
+OF = Town(days=3, max_late_days=1, late_share=0.02)
 
 
 @pytest.mark.spark
 @pytest.mark.long
-@pytest.mark.parametrize("how", [DISCARD, WAIT])
+@pytest.mark.parametrize("how", [DISCARD, WATERMARK, WAIT])
 def test_every_way_reads_every_row_that_comes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
@@ -30,11 +32,28 @@ def test_every_way_reads_every_row_that_comes(
     assert seen.rows_per_s > 0
 
 
+@pytest.mark.spark
+@pytest.mark.long
+def test_who_waits_gives_the_alerts_of_sorted_rows_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(town_on_spark, "WARM", 1)
+    of = Town(days=5, max_late_days=1, late_share=0.02, lost_share=0.0, broken_share=0.5)
+    town_on_spark.write_days(tmp_path, town(7, 100, of), of)
+    town_on_spark.speed(spark, WAIT, tmp_path, of)
+    told = spark.read.parquet(f"{tmp_path}/{WAIT}/out").drop("batch_id").collect()
+    rows = spark.read.parquet(f"{tmp_path}/arriving").withColumnRenamed("event", "_event")
+    until = max(row["_event"] for row in told)
+    want = alerts(rows).where(F.col("_event") <= F.lit(until)).collect()
+    assert sorted(told) == sorted(want)
+    assert len(told) > 100
+
+
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
     """What follows from arrivals in a small town, with the speeds of a large one."""
     late = arrivals(Town(), 7, 300)
-    fast = {LAZY: 50, EAGER: 50, DISCARD: 60, SORTED: 60, WAIT: 9}
+    fast = {LAZY: 50, EAGER: 50, DISCARD: 60, SORTED: 60, WATERMARK: 20, WAIT: 9}
     none: Row = dict.fromkeys(late[LAZY])
     return [
         none

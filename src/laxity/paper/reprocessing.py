@@ -26,6 +26,7 @@ from laxity.sim.workload.town import NEVER_US, Block, Town
 
 EAGER, LAZY = "eager", "lazy"
 WAIT, DISCARD, SORTED = "UnsortedWait", "UnsortedDiscard", "SortedNoWait"
+WATERMARK = "Watermark"  # Spark's own way to wait, for some apps
 SPAN_US = meter_app().shape.span_us
 
 

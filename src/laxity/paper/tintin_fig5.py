@@ -4,9 +4,9 @@ Throughput and processing latency (a, b) are measured on Spark, a day of reading
 latency, responsiveness and memory (c, d, e) follow from arrivals alone (`reprocessing.py`); rows
 held are those after the last day. Claims on speed are made of towns large enough.
 
-That revising is many times faster than waiting does not hold on Spark, and cannot: Spark waits with
-a few numbers for a window where the paper's engine keeps its rows, so that even discarding late
-readings is only some four times faster. What waiting costs here is memory, and the time it waits.
+Revising is compared with waiting as the seed describes it: every row is held, then evaluated.
+Beside it stands Spark's own watermark, where the windows of an app wait with a few numbers each,
+and revising is not many times faster: what that costs is memory, and the time it waits.
 """
 
 import tempfile
@@ -23,6 +23,7 @@ from laxity.paper.reprocessing import (
     LAZY,
     SORTED,
     WAIT,
+    WATERMARK,
     late_rows,
     rows_held,
 )
@@ -32,7 +33,7 @@ from laxity.sim.workload.town import Block, Town, town
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WAYS = (DISCARD, SORTED, EAGER, LAZY, WAIT)  # the first ones warm Java up
+WAYS = (DISCARD, SORTED, EAGER, LAZY, WATERMARK, WAIT)  # the first ones warm Java up
 COMPARABLE = 10_000  # meters; with fewer, a batch costs what any batch costs
 
 
@@ -128,12 +129,13 @@ def _on_speed(rows: Sequence[Row]) -> list[Claim]:
     fast = {str(row["how"]): column([row], "rows_per_s")[0] for row in rows}
     if not fast:
         return []
-    times_faster = fast[LAZY] / fast[WAIT]
+    times_faster, than_windows = fast[LAZY] / fast[WAIT], fast[LAZY] / fast[WATERMARK]
     return [
         Claim(
             claim="at least 5 times the throughput of waiting",
             paper="an order of magnitude at 10 k meters; waiting cannot sustain 30 k",
-            ours=f"{times_faster:.1f} times: {fast[LAZY]:,.0f} and {fast[WAIT]:,.0f} rows/s",
+            ours=f"{times_faster:.1f} times: {fast[LAZY]:,.0f} and {fast[WAIT]:,.0f} rows/s; "
+            f"{than_windows:.1f} times where Spark's watermark keeps numbers, not rows",
             holds=times_faster >= 5,  # noqa: PLR2004
         ),
         Claim(

@@ -23,13 +23,13 @@ from laxity.spark.app import App, Evaluation
 from laxity.spark.changing import EVENT_US, changing
 from laxity.spark.found import NO_RESULTS, Found, by_status, numbers_of
 from laxity.spark.history import History, Holes
-from laxity.spark.holes import DOUBT, OLD, OPEN, meets
+from laxity.spark.holes import OLD, OPEN, meets
 from laxity.spark.intake import measured, n_results, riding
+from laxity.spark.known import Known, behind, lateness, too_late
 from laxity.spark.lates import (
     NEW,
     WAITED,
     Lates,
-    as_came,
     came_on_time,
     counts,
     decision,
@@ -38,7 +38,7 @@ from laxity.spark.lates import (
     triggered,
 )
 from laxity.spark.latest import keyed
-from laxity.spark.places import KEY, US, Places, small
+from laxity.spark.places import KEY, Places, small
 from laxity.spark.replay import FINAL, TENTATIVE, Replay, given_again
 from laxity.spark.stage import Outcome, Turn
 from laxity.spark.travel import Journeys
@@ -46,25 +46,7 @@ from laxity.spark.used import Used
 
 WAITING, REVISIONS = "waiting", "revisions"
 
-
-@dataclass(frozen=True)
-class Known:
-    """The rows a batch may look at, with their places: new ones, recent ones, and waiting ones."""
-
-    came: DataFrame
-    recent: DataFrame | None
-    waited: DataFrame | None
-
-    def since(self, moment: Moment) -> DataFrame:
-        """Those since the last span before this batch, and all late ones, in doubt."""
-        lateness = _lateness(moment)
-        new = self.came.where(~lateness["too_late"])
-        parts = [new.withColumns({OLD: F.lit(False), DOUBT: lateness["late"]})]
-        if self.recent is not None:
-            parts.append(self.recent.withColumns({OLD: F.lit(True), DOUBT: F.lit(False)}))
-        if self.waited is not None:
-            parts.append(self.waited.withColumns({OLD: F.lit(False), DOUBT: F.lit(True)}))
-        return reduce(DataFrame.unionByName, parts)
+Evaluated = tuple[DataFrame, DataFrame | None]  # results, and what has changed in older ones
 
 
 @dataclass(frozen=True)
@@ -107,7 +89,7 @@ class Revise:
         if not self.alone:
             return ()
         live, moment = F.col("_dead").isNull(), self._moment(memory, None)
-        said = _lateness(moment).items()
+        said = lateness(moment).items()
         return [F.count_if(live & holds).alias(name) for name, holds in said]
 
     def _history(self, turn: Turn, newest_us: int | None) -> History:
@@ -127,20 +109,21 @@ class Revise:
             return self._nothing_new(rows, before, standing.moment)
         history = self._history(turn, seen["newest_us"])
         known = self._known(rows, history, before.n_waiting)
-        suspected = history.suspects(known.since(history.moment))
+        suspected = history.suspects(known.in_doubt(history.moment))
         lates = None
         if seen["late"] or before.n_waiting:
             lates = self._lates(known, history, seen["late"] + before.n_waiting)
-        present = self._present(known, history.moment, lates)
-        behind = _behind(lates, history.moment)
+        present = known.present(history.moment, lates)
+        old = behind(lates, history.moment)
         n_recent = history.keep_recent(present)
-        answers, changes = self._evaluated(self._evaluation(turn), present, lates, history)
-        holes = None if suspected is None else history.open_holes(present, behind, suspected())
+        evaluated = self._evaluated(self._evaluation(turn), present, lates, history)
+        holes = None if suspected is None else history.open_holes(present, old, suspected())
+        answers, changed = evaluated()
         results = self._told(answers, holes, history.moment)
-        if (changed := changes()) is not None:
+        if changed is not None:
             results = results.unionByName(self._given(changed, history))
         history.tables.expire(REVISIONS, history.moment.final_us + 1)
-        added = {RECENT: n_recent, CONTEXTS: history.keep_contexts(present, behind, holes)}
+        added = {RECENT: n_recent, CONTEXTS: history.keep_contexts(present, old, holes)}
         self._note_holes(history, holes, lates)
         found = Found(history.moment, seen, lates, holes)
         return self._outcome(rows, results, found, cache(partial(found.memory, before, added)))
@@ -164,7 +147,7 @@ class Revise:
             fates=lambda: found.fates,
             numbers=numbers,
             decisions=(decision(found.lates),),
-            late=_too_late(rows, found.moment),
+            late=too_late(rows, found.moment),
             dead=None if found.lates is None else self.places.without(found.lates.dead()),
             empty=found.no_results,
         )
@@ -179,7 +162,7 @@ class Revise:
         if turn.before is not None and turn.before.empty:
             return rows, None
         rows = history.at_hand(rows, made=True)
-        said = _lateness(history.moment).items()
+        said = lateness(history.moment).items()
         newest_us = F.unix_micros(F.max("_event")).alias("newest_us")
         numbers = measured(rows, [*(F.count_if(holds).alias(n) for n, holds in said), newest_us])
         return rows, None if numbers["newest_us"] is None else numbers
@@ -192,8 +175,8 @@ class Revise:
 
     def _lates(self, known: Known, history: History, n_lates: int) -> Lates:
         """What becomes of the late rows and of those that waited."""
-        moment, lateness = history.moment, _lateness(history.moment)
-        late = known.came.where(lateness["late"]).withColumn(WAITED, F.lit(False))
+        moment, told = history.moment, lateness(history.moment)
+        late = known.came.where(told["late"]).withColumn(WAITED, F.lit(False))
         if known.waited is not None:
             late = late.unionByName(known.waited.withColumn(WAITED, F.lit(True)))
         keys = small(late.select(KEY), n_lates)
@@ -202,23 +185,13 @@ class Revise:
         if others:
             mine = reduce(DataFrame.unionByName, others).join(keys, KEY, "left_semi")
             among = among.unionByName(mine.withColumns({WAITED: F.lit(False), NEW: F.lit(False)}))
-        came = small(came_on_time(known.came.where(lateness["on_time"]), keys), n_lates)
+        came = small(came_on_time(known.came.where(told["on_time"]), keys), n_lates)
         expected = judged(self.places.together(among), history.holes(), self.places, moment)
         rows = history.at_hand(triggered(expected, came, self.trigger, self.places, moment))
         lates = Lates(rows, **measured(rows, counts(moment)))
         if lates.n_waiting or known.waited is not None:
             history.tables.replace(WAITING, self.places.without(lates.waiting()))
         return lates
-
-    def _present(self, known: Known, moment: Moment, lates: Lates | None) -> DataFrame:
-        """All rows since the last span before this batch, late ones that are due included."""
-        parts = [known.came.where(_lateness(moment)["on_time"]).withColumn(OLD, F.lit(False))]
-        if known.recent is not None:
-            parts.append(known.recent.withColumn(OLD, F.lit(True)))
-        if lates is not None and lates.n_due > lates.n_behind:
-            due = as_came(lates.due()).where(F.col(US) > changing(moment.answered_us))
-            parts.append(due.withColumn(OLD, F.lit(False)))
-        return reduce(DataFrame.unionByName, parts)
 
     def _evaluation(self, turn: Turn) -> Evaluation:
         """How the app is evaluated in this batch."""
@@ -230,28 +203,28 @@ class Revise:
 
     def _evaluated(
         self, evaluate: Evaluation, present: DataFrame, lates: Lates | None, history: History
-    ) -> tuple[DataFrame, Callable[[], DataFrame | None]]:
-        """The results between the edges, and what waits for those that changed before them.
+    ) -> Callable[[], Evaluated]:
+        """What gives the results between the edges, and those before them that changed, if any.
 
         With late rows that are due the app is evaluated once for both, beside all else unless it is
         one query that takes turns.
         """
         rows, us = self.places.without(present).drop(OLD), F.unix_micros("_event")
         answered = us <= changing(history.moment.answered_us, us)
-        due = us <= changing(history.moment.edge_us, us)
+        wanted = ~answered & (us <= changing(history.moment.edge_us, us))
         if lates is None or not lates.n_due:
-            return evaluate(rows).where(~answered & due), lambda: None
+            return lambda: (evaluate(rows).where(wanted), None)
         replay = Replay(self.app, evaluate, self.places, history.moment, lates)
-        results = evaluate(rows.unionByName(self.places.without(replay.older())))
-        results = history.at_hand(replay.asked(results, ~answered & due))
-        changes = partial(self._changes, replay, results.where(answered), history)
-        begun = changes if self.app.own_query else history.aside.begin(changes)
-        return results.where(~answered), begun
 
-    def _changes(self, replay: Replay, after: DataFrame, history: History) -> DataFrame | None:
-        """What the rows that are due have changed in results answered before, if anything."""
-        changed = history.at_hand(replay.changes(after, history.tables.read(REVISIONS)))
-        return changed if measured(changed, [n_results()])["n_results"] else None
+        def both() -> Evaluated:
+            everything = rows.unionByName(self.places.without(replay.older()))
+            results = history.at_hand(replay.asked(evaluate(everything), wanted))
+            given = history.tables.read(REVISIONS)
+            changed = history.at_hand(replay.changes(results.where(answered), given))
+            any_changed = measured(changed, [n_results()])["n_results"]
+            return results.where(~answered), changed if any_changed else None
+
+        return both if self.app.own_query else history.aside.begin(both)
 
     def _told(self, answers: DataFrame, holes: Holes | None, moment: Moment) -> DataFrame:
         """The answers, with status."""
@@ -281,7 +254,7 @@ class Revise:
     def _nothing_new(self, rows: DataFrame, before: ReviseMemory, moment: Moment) -> Outcome:
         """No row came: nothing to do, and no job to find that out."""
         fates = Fates(held=before.n_waiting)
-        said = dict.fromkeys((*_lateness(moment), "holes", "due"), 0)
+        said = dict.fromkeys((*lateness(moment), "holes", "due"), 0)
         return Outcome(
             self.empty_results(rows),
             memory=lambda: before.model_dump(mode="json"),
@@ -295,26 +268,3 @@ class Revise:
         answers = self.app.results(rows.where("false"), by=self.places.by)
         told = self._told(answers, None, self._moment({}, None))
         return keyed(told, self.app.naming(self.places.by))
-
-
-def _lateness(moment: Moment) -> dict[str, Column]:
-    """What tells rows that are on time, late, and too late, each on its own."""
-    us = F.unix_micros("_event")
-    before_us, accepted_us = changing(moment.before_us), changing(moment.accepted_us)
-    return {
-        "on_time": us >= before_us,
-        "late": (us < before_us) & (us >= accepted_us),
-        "too_late": us < accepted_us,
-    }
-
-
-def _behind(lates: Lates | None, moment: Moment) -> DataFrame | None:
-    """The rows that are due and too old to be recent."""
-    if lates is None or not lates.n_behind:
-        return None
-    return as_came(lates.due()).where(F.col(US) <= changing(moment.answered_us))
-
-
-def _too_late(rows: DataFrame, moment: Moment) -> DataFrame:
-    late_by = F.expr(f"({moment.before_us}L - unix_micros(_event)) / 1e6")
-    return rows.where(_lateness(moment)["too_late"]).withColumn("late_by", late_by)
