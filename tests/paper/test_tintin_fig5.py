@@ -19,7 +19,7 @@ OF = Town(days=3, max_late_days=1, late_share=0.02)
 
 @pytest.mark.spark
 @pytest.mark.long
-@pytest.mark.parametrize("how", [DISCARD, WATERMARK, WAIT])
+@pytest.mark.parametrize("how", [DISCARD, WATERMARK])
 def test_every_way_reads_every_row_that_comes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
