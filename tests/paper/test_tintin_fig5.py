@@ -38,7 +38,7 @@ def test_who_waits_gives_the_alerts_of_sorted_rows_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(town_on_spark, "WARM", 1)
-    of = Town(days=5, max_late_days=1, late_share=0.02, lost_share=0.0, broken_share=0.5)
+    of = Town(days=5, max_late_days=1, lost_share=0, broken_share=0.5, silent_share=0)
     town_on_spark.write_days(tmp_path, town(7, 100, of), of)
     town_on_spark.speed(spark, WAIT, tmp_path, of)
     told = spark.read.parquet(f"{tmp_path}/{WAIT}/out").drop("batch_id").collect()
