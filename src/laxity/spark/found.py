@@ -39,7 +39,7 @@ class Found:
 
     @property
     def _n_due(self) -> int:
-        return self.lates.n_due if self.lates else 0
+        return self.lates.n.due if self.lates else 0
 
     def memory(self, before: ReviseMemory, added: Mapping[str, Added]) -> ReviseMemory:
         """What to remember, once it can be said how many rows were added to each table."""
@@ -49,7 +49,7 @@ class Found:
 
     def numbers(self, memory: ReviseMemory) -> dict[str, Any]:
         """What the report tells, but for the results."""
-        n_holes = self.holes.n_holes if self.holes else 0
+        n_holes = self.holes.n["between"] if self.holes else 0
         said = {**self.seen, "holes": n_holes, "due": self._n_due}
         return numbers_of(self.moment, memory, said, self.fates)
 

@@ -12,9 +12,9 @@ not counted, every row older than recent is a context until the bound on latenes
 rows no more is kept than the columns that the app uses (`used.py`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
@@ -22,19 +22,13 @@ from pyspark.sql import functions as F
 from laxity.core.moment import CONTEXTS, N_BUCKETS, RECENT, Moment
 from laxity.spark.aside import Asides
 from laxity.spark.changing import EVENT_US, changing
-from laxity.spark.holes import (
-    FRESH,
-    OLD,
-    OPEN,
-    in_context,
-    left_behind,
-    n_between,
-    open_holes,
-    suspects,
-)
+from laxity.spark.doubt import FRESH, Doubt, late_keys, suspects
+from laxity.spark.holes import OPEN, in_context, is_present, left_behind, n_between, open_holes
 from laxity.spark.intake import measured, riding
 from laxity.spark.keep import kept
-from laxity.spark.places import AT, KEY, US, Places, of_keys
+from laxity.spark.known import OLD, Known
+from laxity.spark.lates import Lates, as_came
+from laxity.spark.places import KEY, US, Places, of_keys
 from laxity.spark.state import Tables
 from laxity.spark.used import Used
 
@@ -45,28 +39,29 @@ Added = Callable[[], dict[int, int]]  # rows added to a table, by bucket; asked 
 
 @dataclass(frozen=True)
 class Suspects:
-    """The keys that may have open holes near, one row each; `near` are holes left behind.
-
-    `n_fresh` of the keys have no recent row.
-    """
+    """The keys in doubt, one row each; `n_fresh` of them have no recent row."""
 
     keys: DataFrame
-    near: DataFrame | None
     n_keys: int
     n_fresh: int
 
 
 @dataclass(frozen=True)
 class Holes:
-    """The keys with open holes near, one row each, and how many keys and holes that are.
+    """The keys with open holes near, one row each, at most `n_keys`, and how many holes that are.
 
-    `n_holes` are those between rows, `n_left` those that are new in the table of holes.
+    What was `counted` is known once a job has read them: the holes `between` rows, and those `left`
+    behind, which are new in the table of holes.
     """
 
     keys: DataFrame
     n_keys: int
-    n_holes: int
-    n_left: int
+    counted: Callable[[], Mapping[str, int | None]]
+
+    @cached_property
+    def n(self) -> dict[str, int]:
+        """How many there are."""
+        return {name: number or 0 for name, number in self.counted().items()}
 
 
 @dataclass(frozen=True)
@@ -89,56 +84,36 @@ class History:
         rows = self.tables.read(CONTEXTS)
         return None if rows is None else self._placed(rows)
 
-    def holes(self) -> DataFrame | None:
-        """The holes left behind."""
-        return self.tables.read(HOLES)
-
     def _placed(self, rows: DataFrame) -> DataFrame:
         return self.places.of(self.used.widen(rows))
 
-    def suspects(self, rows: DataFrame) -> Callable[[], Suspects] | None:
-        """Begin to find the keys that may have a hole near; None if nobody can see holes.
+    def suspects(self, known: Known) -> Suspects:
+        """The keys in doubt."""
+        rows = known.accepted(self.moment)
+        if self.places.step is None:
+            found = late_keys(rows.where(f"NOT {OLD}"), self.places)
+        else:
+            found = suspects(rows, self.tables.read(HOLES), self.places, self.moment)
+        keys = self.at_hand(found)
+        counted = [F.count(F.lit(1)).alias("n_keys"), F.count_if(FRESH).alias("n_fresh")]
+        return Suspects(keys, **measured(keys, counted))
 
-        `rows` are those since the last span before this batch, and the late ones, of which it is
-        not known yet what becomes of them: they are in `_doubt`.
+    def in_doubt(self, known: Known, suspected: Suspects, any_late: bool) -> DataFrame:
+        """All rows known of the keys in doubt, with what is told of the key; a key's in one place.
+
+        Older rows are looked at if there are late ones, or keys without recent ones.
         """
+        contexts = self.contexts() if any_late or suspected.n_fresh else None
+        rows = known.accepted(self.moment, contexts)
+        return self.places.together(of_keys(rows, suspected.keys, suspected.n_keys))
+
+    def open_holes(self, doubt: Doubt) -> Holes | None:
+        """Where rows are missing, among those in doubt; None where nobody sees it."""
         if self.places.step is None:
             return None
-        near = self.holes()
-        if near is not None:
-            last_us, from_us = F.col("last_us"), self.moment.answered_us - self.moment.span_us
-            near = near.where(last_us > changing(from_us, last_us))
-
-        def found() -> Suspects:
-            keys = self.at_hand(suspects(rows, near, self.places, self.moment))
-            counted = [F.count(F.lit(1)).alias("n_keys"), F.count_if(FRESH).alias("n_fresh")]
-            return Suspects(keys, near, **measured(keys, counted))
-
-        return self.aside.begin(found)
-
-    def open_holes(
-        self, rows: DataFrame, behind: DataFrame | None, suspected: Suspects
-    ) -> Holes | None:
-        """Where rows are missing, given all rows since the last span before this batch.
-
-        `behind` are late rows that go straight to the contexts. None where nothing is missing.
-        """
-        if not suspected.n_keys:
-            return None
-        lasts = self._lasts(suspected.keys.where(FRESH), behind) if suspected.n_fresh else None
-        mine = of_keys(rows.select(KEY, AT, US), suspected.keys, suspected.n_keys)
-        found = open_holes(mine, suspected.near, lasts, self.places, self.moment)
-        found = self.at_hand(found)
-        numbers = measured(found, _counts(self.places, self.moment))
-        return Holes(found, **{name: number or 0 for name, number in numbers.items()})
-
-    def _lasts(self, fresh: DataFrame, behind: DataFrame | None) -> DataFrame | None:
-        """The last row kept of keys that have no recent one."""
-        older = [rows for rows in (self.contexts(), behind) if rows is not None]
-        if not older:
-            return None
-        rows = _union([one.select(KEY, AT, US) for one in older]).join(fresh, KEY, "left_semi")
-        return rows.groupBy(KEY).agg(F.expr(f"max(struct({AT} AS at, {US} AS us))").alias("_last"))
+        keys = self.at_hand(open_holes(doubt.rows, self.places, self.moment))
+        counts = _counts(self.places, self.moment)
+        return Holes(keys, doubt.n_keys, self.aside.begin(lambda: measured(keys, counts)))
 
     def keep_recent(self, rows: DataFrame) -> Added:
         """Begin to keep what is recent of all rows since the last span before this batch."""
@@ -152,32 +127,36 @@ class History:
         return lambda: {int(row["nr"]): int(row["n"]) for row in counted()}
 
     def keep_contexts(
-        self, rows: DataFrame, behind: DataFrame | None, holes: Holes | None
+        self, present: DataFrame, lates: Lates | None, doubt: Doubt | None, holes: Holes | None
     ) -> Added:
         """Plan to keep, of the rows that are not recent any more, what a late row may need."""
         moment = self.moment
-        leaving = self._in_context(rows.where(F.col(US) <= changing(moment.edge_us)), holes)
-        going = [one.drop(OLD) for one in (leaving, behind) if one is not None]
+        going = [lates.behind()] if lates is not None and lates.n.behind else []
+        if moment.edge_us > moment.answered_us:
+            going += self._leaving(present, doubt, holes)
         added: Added = dict
         if going:
             nr = self._bucket(CONTEXTS)
             counts = [F.count_if(nr == n).alias(f"n_{n}") for n in range(N_BUCKETS + 1)]
             counted, seen = riding(_union(going), counts)
             self._append(CONTEXTS, counted, moment.edge_us)
+            self.tables.begin(CONTEXTS, self.aside)
             added = partial(_by_bucket, seen)
         self.tables.expire(CONTEXTS, moment.final_us + 1)
         return added
 
-    def _in_context(self, leaving: DataFrame, holes: Holes | None) -> DataFrame | None:
+    def _leaving(
+        self, present: DataFrame, doubt: Doubt | None, holes: Holes | None
+    ) -> list[DataFrame]:
         """Of the rows that are not recent any more those that a late row may need."""
-        if self.moment.edge_us <= self.moment.answered_us:
-            return None
+        gone = F.col(US) <= changing(self.moment.edge_us)
         if self.places.step is None:
-            return leaving
-        if holes is None:
-            return None
-        mine = of_keys(leaving, holes.keys, holes.n_keys)
-        return mine.where(in_context(self.moment)).drop(OPEN)
+            return [present.where(gone).drop(OLD)]
+        if doubt is None or holes is None:
+            return []
+        mine = as_came(doubt.rows.where(is_present(self.moment)).where(gone))
+        mine = of_keys(mine, holes.keys, holes.n_keys)
+        return [mine.where(in_context(self.moment)).drop(OPEN)]
 
     def _append(self, table: str, rows: DataFrame, newest_us: int) -> None:
         self.tables.append(table, self.used.narrow(rows), expire_by=EVENT_US, newest=newest_us)
@@ -190,12 +169,13 @@ class History:
     def note(self, holes: Holes | None, others: DataFrame | None) -> None:
         """Note the holes that can no longer be found from recent rows, and some others."""
         noted = [] if others is None else [others]
-        if holes is not None and holes.n_left:
+        if holes is not None and holes.n["left"]:
             left = F.inline(left_behind(self.places, self.moment))
             noted.append(holes.keys.select(KEY, left).drop("listed"))
         if noted:
             rows, newest_us = _union(noted), self.moment.newest_us
             self.tables.append(HOLES, rows, expire_by="last_us", newest=newest_us)
+            self.tables.begin(HOLES, self.aside)
         self.tables.expire(HOLES, self.moment.open_us)
 
     def at_hand(self, rows: DataFrame, made: bool = False) -> DataFrame:
@@ -207,9 +187,8 @@ class History:
 
 def _counts(places: Places, moment: Moment) -> list[Column]:
     return [
-        F.count(F.lit(1)).alias("n_keys"),
-        F.sum(n_between()).alias("n_holes"),
-        F.sum(F.size(left_behind(places, moment))).alias("n_left"),
+        F.sum(n_between()).alias("between"),
+        F.sum(F.size(left_behind(places, moment))).alias("left"),
     ]
 
 

@@ -8,9 +8,10 @@ from pyspark.sql import functions as F
 
 from laxity.core.moment import Moment
 from laxity.spark.changing import changing
-from laxity.spark.holes import DOUBT, OLD
-from laxity.spark.lates import Lates, as_came
-from laxity.spark.places import US
+
+OLD = "_old"  # whether a row is kept from the batches before, and was on time or due there
+NEW = "_new"  # whether it is late, in this batch or since it waits; on time if neither
+WAITED = "_waited"  # whether it was late in a batch before
 
 
 @dataclass(frozen=True)
@@ -21,32 +22,31 @@ class Known:
     recent: DataFrame | None
     waited: DataFrame | None
 
-    def in_doubt(self, moment: Moment) -> DataFrame:
-        """All since the last span, and the late ones, of which nobody knows yet what they become.
-
-        A late row may fill a hole or not, so it puts its key in doubt.
-        """
+    def accepted(self, moment: Moment, contexts: DataFrame | None = None) -> DataFrame:
+        """All but those too late, marked; `contexts` are older rows that are kept."""
         told = lateness(moment)
-        parts = [_marked(self.came.where(~told["too_late"]), old=False, doubt=told["late"])]
-        if self.recent is not None:
-            parts.append(_marked(self.recent, old=True, doubt=F.lit(False)))
+        parts = [_marked(self.came.where(~told["too_late"]), new=told["late"])]
+        kept = [rows for rows in (self.recent, contexts) if rows is not None]
+        parts += [_marked(rows, old=True) for rows in kept]
         if self.waited is not None:
-            parts.append(_marked(self.waited, old=False, doubt=F.lit(True)))
+            parts.append(_marked(self.waited, new=F.lit(True), waited=True))
         return reduce(DataFrame.unionByName, parts)
 
-    def present(self, moment: Moment, lates: Lates | None) -> DataFrame:
-        """All since the last span, late ones that are due included."""
+    def present(self, moment: Moment, due: DataFrame | None) -> DataFrame:
+        """All since the last span before this batch, late ones that are due and so recent too."""
         parts = [self.came.where(lateness(moment)["on_time"]).withColumn(OLD, F.lit(False))]
         if self.recent is not None:
             parts.append(self.recent.withColumn(OLD, F.lit(True)))
-        if lates is not None and lates.n_due > lates.n_behind:
-            due = as_came(lates.due()).where(F.col(US) > changing(moment.answered_us))
+        if due is not None:
             parts.append(due.withColumn(OLD, F.lit(False)))
         return reduce(DataFrame.unionByName, parts)
 
 
-def _marked(rows: DataFrame, old: bool, doubt: Column) -> DataFrame:
-    return rows.withColumns({OLD: F.lit(old), DOUBT: doubt})
+def _marked(
+    rows: DataFrame, *, old: bool = False, new: Column | None = None, waited: bool = False
+) -> DataFrame:
+    is_new = F.lit(False) if new is None else new
+    return rows.withColumns({OLD: F.lit(old), NEW: is_new, WAITED: F.lit(waited)})
 
 
 def lateness(moment: Moment) -> dict[str, Column]:
@@ -58,13 +58,6 @@ def lateness(moment: Moment) -> dict[str, Column]:
         "late": (us < before_us) & (us >= accepted_us),
         "too_late": us < accepted_us,
     }
-
-
-def behind(lates: Lates | None, moment: Moment) -> DataFrame | None:
-    """The rows that are due and too old to be recent."""
-    if lates is None or not lates.n_behind:
-        return None
-    return as_came(lates.due()).where(F.col(US) <= changing(moment.answered_us))
 
 
 def too_late(rows: DataFrame, moment: Moment) -> DataFrame:

@@ -5,8 +5,9 @@ does not is a dead letter: either it is there already, or the rows around it may
 Expected rows wait until their key's trigger holds, or their time has run out, and are then *due*.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -17,11 +18,11 @@ from laxity.core.moment import Moment
 from laxity.core.report import Decision
 from laxity.core.triggers import Trigger, Waiting, trigger_of
 from laxity.errors import ConfigError
-from laxity.spark.changing import changing
+from laxity.spark.changing import changing, changing_in
+from laxity.spark.doubt import NOTED, OF_KEY, ON_TIME, Doubt
+from laxity.spark.known import NEW, OLD, WAITED
 from laxity.spark.places import AT, KEY, US, Places
 
-NEW = "_new"  # whether a row is one of them, and not one of the others of its key
-WAITED = "_waited"  # whether it was late in a batch before
 DUE = "_due"
 REASON = "_reason"
 BESIDE = "_beside"  # the neighbour of a row that is now its key's last; null for others
@@ -32,57 +33,81 @@ UNNUMBERED = "late, and without a number"
 
 
 @dataclass(frozen=True)
-class Lates:
-    """The late rows of a batch and those that waited, what became of them, and how many each.
+class Counts:
+    """How many late rows there are."""
 
-    With them are all rows kept of their keys. Rows that are due and not recent are `behind`.
+    due: int
+    waiting: int
+    dead: int
+    behind: int
+
+
+@dataclass(frozen=True)
+class Lates:
+    """The rows of keys in doubt, what became of the late ones, and how many that are.
+
+    Rows that are due and not recent are `behind`. What was `counted` is known once a job has read
+    them all.
     """
 
-    rows: DataFrame
-    n_due: int
-    n_waiting: int
-    n_dead: int
-    n_behind: int
+    doubt: Doubt
+    moment: Moment
+    counted: Callable[[], Mapping[str, int]]
+
+    @cached_property
+    def n(self) -> Counts:
+        """How many late rows are due, wait, and are dead."""
+        return Counts(**self.counted())
 
     def due(self) -> DataFrame:
         """The rows that are evaluated in this batch."""
-        return self.rows.where(DUE)
+        return self.doubt.rows.where(DUE)
+
+    def recent(self) -> DataFrame:
+        """Those that are due, and recent."""
+        return as_came(self.due().where(F.col(US) > changing(self.moment.answered_us)))
+
+    def behind(self) -> DataFrame:
+        """Those that are due, and too old to be recent."""
+        return as_came(self.due().where(F.col(US) <= changing(self.moment.answered_us)))
 
     def waiting(self) -> DataFrame:
         """The rows that go on waiting."""
-        return as_came(self.rows.where(_WAITS))
+        return as_came(self.doubt.rows.where(_WAITS))
 
     def dead(self) -> DataFrame:
         """The rows that were not expected, with the reason."""
-        return self.rows.where(F.col(REASON).isNotNull()).drop(NEW, WAITED, DUE, BESIDE, LATE)
+        return self.doubt.rows.where(F.col(REASON).isNotNull()).drop(*_OURS - {REASON})
+
+
+_OURS = {OLD, NEW, WAITED, DUE, REASON, BESIDE, LATE, *OF_KEY}
 
 
 def as_came(rows: DataFrame) -> DataFrame:
-    """Late rows as they came, but for their places."""
-    return rows.drop(NEW, WAITED, DUE, REASON, BESIDE, LATE)
+    """Rows in doubt as they came, but for their places."""
+    return rows.drop(*_OURS)
 
 
 _WAITS = f"{NEW} AND NOT {DUE} AND {REASON} IS NULL"
 
 
-def judged(rows: DataFrame, holes: DataFrame | None, places: Places, moment: Moment) -> DataFrame:
-    """Late rows with the reason why they were not expected, null for nearly all.
+def undisputed(rows: DataFrame) -> DataFrame:
+    """Rows in doubt of which none is late."""
+    return rows.selectExpr("*", f"false AS {DUE}")
 
-    `rows` are they and all that is kept of their keys, `holes` those left behind. Rows that waited
-    were judged when they came.
+
+def judged(rows: DataFrame, places: Places, moment: Moment) -> DataFrame:
+    """Rows in doubt, late ones with the reason why they were not expected, null for nearly all.
+
+    Rows that came on time do not count, they are no neighbours yet. Rows that waited were judged
+    when they came.
     """
     if places.step is None:
         nothing = {REASON: F.expr("CAST(NULL AS STRING)"), BESIDE: F.expr(f"CAST(NULL AS {_MARK})")}
         return rows.withColumns(nothing)
-    sure = ~F.col(NEW) & (F.col(US) > changing(moment.answered_us))
-    rows = rows.withColumn("_sure", sure)
-    neighbours = _neighbours(places.of_key)
+    neighbours = _neighbours(places.of_key, changing_in(moment.answered_us, US))
     rows = rows.withColumns({name: F.expr(text) for name, text in neighbours.items()})
-    inside = "false"
-    if holes is not None:
-        spans = holes.groupBy(KEY).agg(F.expr("collect_list(struct(lo, hi))").alias("_spans"))
-        rows = rows.join(spans, KEY, "left")
-        inside = f"coalesce(exists(_spans, h -> h.lo < {AT} AND {AT} < h.hi), false)"
+    inside = f"coalesce(exists({NOTED}, h -> h.lo < {AT} AND {AT} < h.hi), false)"
     hole = f"({inside} OR _prev.sure) AND (_prev IS NULL OR _next - _prev.at > {places.step})"
     reason = f"""CASE WHEN {WAITED} OR NOT {NEW} THEN NULL
         WHEN {AT} IS NULL THEN '{UNNUMBERED}'
@@ -91,23 +116,23 @@ def judged(rows: DataFrame, holes: DataFrame | None, places: Places, moment: Mom
     first = f"named_struct('at', {BEGINNING}L, 'us', {BEGINNING}L)"
     beside = f"IF({NEW} AND _next IS NULL AND {AT} IS NOT NULL, coalesce(_any, {first}), NULL)"
     rows = rows.withColumns({REASON: F.expr(reason), BESIDE: F.expr(beside)})
-    return rows.drop(*neighbours, "_sure", "_spans")
+    return rows.drop(*neighbours)
 
 
 _MARK = "struct<at: bigint, us: bigint>"
 
 
-def _neighbours(of_key: str) -> dict[str, str]:
+def _neighbours(of_key: str, answered_us: str) -> dict[str, str]:
     """What is known on either side of a row, in the order of its key."""
     past = "RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
     before = f"OVER ({of_key} ORDER BY {AT} {past})"
     after = f"OVER ({of_key} ORDER BY {AT} DESC {past})"
     here = f"OVER ({of_key} ORDER BY {AT} RANGE BETWEEN CURRENT ROW AND CURRENT ROW)"
     return {
-        "_prev": f"max(IF({NEW}, NULL, struct({AT} AS at, _sure AS sure))) {before}",
-        "_next": f"min(IF({NEW}, NULL, {AT})) {after}",
-        "_same": f"max(NOT {NEW}) {here}",
-        "_any": f"max(struct({AT} AS at, {US} AS us)) {before}",
+        "_prev": f"max(IF({OLD}, struct({AT} AS at, {US} > {answered_us} AS sure), NULL)) {before}",
+        "_next": f"min(IF({OLD}, {AT}, NULL)) {after}",
+        "_same": f"max({OLD}) {here}",
+        "_any": f"max(IF({OLD} OR {NEW}, struct({AT} AS at, {US} AS us), NULL)) {before}",
     }
 
 
@@ -128,54 +153,45 @@ def new_holes(due: DataFrame, places: Places, moment: Moment) -> DataFrame:
     )
 
 
-def triggered(
-    rows: DataFrame, came: DataFrame, trigger: Trigger, places: Places, moment: Moment
-) -> DataFrame:
+def triggered(rows: DataFrame, trigger: Trigger, places: Places, moment: Moment) -> DataFrame:
     """The rows with `_due`: late, and their key's trigger holds or their time has run out.
 
-    `came` tells how many rows of a key came on time. With it is told when the key's rows that are
-    due happened.
+    With it is told when the key's rows that are due happened.
     """
     expected_us = f"IF({NEW} AND {REASON} IS NULL, {US}, NULL)"
     of_key = f"OVER ({places.of_key})"
     waiting = Waiting(
         n_late=F.expr(f"count({expected_us}) {of_key}"),
-        n_on_time=F.expr("coalesce(n_on_time, 0)"),
+        n_on_time=F.col(ON_TIME),
         oldest_us=F.expr(f"min({expected_us}) {of_key}"),
         newest_us=F.expr(f"max({expected_us}) {of_key}"),
         frontier_us=changing(moment.newest_us),
     )
-    rows = rows.join(came, KEY, "left").withColumn(DUE, _column(trigger(waiting)))
+    rows = rows.withColumn(DUE, _column(trigger(waiting)))
     in_time = F.col(US) > changing(moment.open_us)
     due = F.col(NEW) & F.col(REASON).isNull() & (F.coalesce(DUE, F.lit(False)) | ~in_time)
-    rows = rows.withColumn(DUE, due).drop("n_on_time")
+    rows = rows.withColumn(DUE, due)
     return rows.withColumn(LATE, F.expr(f"collect_set(IF({DUE}, {US}, NULL)) {of_key}"))
-
-
-def came_on_time(on_time: DataFrame, keys: DataFrame) -> DataFrame:
-    """How many rows of each of the keys came on time."""
-    mine = on_time.select(KEY).join(keys, KEY, "left_semi")
-    return mine.groupBy(KEY).agg(F.count(F.lit(1)).alias("n_on_time"))
 
 
 def counts(moment: Moment) -> list[Column]:
     """How many rows are due, wait, and are dead."""
     behind = F.col(DUE) & (F.col(US) <= changing(moment.answered_us))
     return [
-        F.count_if(DUE).alias("n_due"),
-        F.count_if(F.expr(_WAITS)).alias("n_waiting"),
-        F.count(REASON).alias("n_dead"),
-        F.count_if(behind).alias("n_behind"),
+        F.count_if(DUE).alias("due"),
+        F.count_if(F.expr(_WAITS)).alias("waiting"),
+        F.count(REASON).alias("dead"),
+        F.count_if(behind).alias("behind"),
     ]
 
 
 def fates_of(seen: Mapping[str, int], lates: Lates | None) -> Fates:
     """What became of the rows of a batch, and of those that waited."""
     return Fates(
-        released=seen["on_time"] + (lates.n_due if lates else 0),
-        held=lates.n_waiting if lates else 0,
+        released=seen["on_time"] + (lates.n.due if lates else 0),
+        held=lates.n.waiting if lates else 0,
         late_rejected=seen["too_late"],
-        dead=lates.n_dead if lates else 0,
+        dead=lates.n.dead if lates else 0,
     )
 
 
@@ -183,8 +199,8 @@ def decision(lates: Lates | None) -> Decision:
     """What is replayed, in words."""
     why = "no row was late"
     if lates is not None:
-        why = f"{lates.n_due} late rows are due, {lates.n_waiting} wait, {lates.n_dead} unexpected"
-    values = {"due": lates.n_due if lates else 0}
+        why = f"{lates.n.due} late rows are due, {lates.n.waiting} wait, {lates.n.dead} unexpected"
+    values = {"due": lates.n.due if lates else 0}
     return Decision(stage="revise", what="replay", why=why, values=values)
 
 

@@ -8,6 +8,7 @@ from pyspark.sql.types import IntegralType, StructType
 
 from laxity.durations import Duration, duration_us
 from laxity.errors import ConfigError
+from laxity.spark.sources import quoted_name
 
 FEW = 200_000
 KEY, US, AT = "_key", "_us", "_at"  # beside a row's own columns, while a batch is worked on
@@ -32,7 +33,17 @@ class Places:
     @property
     def key(self) -> Column:
         """The key as one value: unlike its columns it can be compared where they are null."""
-        return F.struct(*self.by)
+        return F.expr(self.key_text)
+
+    @property
+    def names(self) -> list[str]:
+        """The key's columns, for SQL."""
+        return [quoted_name(name) for name in self.by]
+
+    @property
+    def key_text(self) -> str:
+        """The key as one value, as SQL."""
+        return f"struct({', '.join(self.names)})"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -48,7 +59,7 @@ class Places:
     @property
     def of_key(self) -> str:
         """The rows of one key, for a window in SQL."""
-        return "PARTITION BY " + ", ".join(f"`{name}`" for name in self.by)
+        return "PARTITION BY " + ", ".join(self.names)
 
     def together(self, rows: DataFrame) -> DataFrame:
         """The rows with those of a key in one place: whatever is worked out by key stays there."""

@@ -15,7 +15,8 @@ from pyspark.sql.types import StructType
 from laxity.core.moment import Moment
 from laxity.spark.app import App, Evaluation
 from laxity.spark.changing import changing, changing_in
-from laxity.spark.lates import DUE, LATE, NEW, Lates, as_came
+from laxity.spark.known import OLD
+from laxity.spark.lates import DUE, LATE, Lates, as_came
 from laxity.spark.latest import RETRACTED
 from laxity.spark.places import KEY, US, Places, small
 
@@ -35,21 +36,25 @@ class Replay:
     def older(self) -> DataFrame:
         """The rows that the affected results depend on, but those since the last span."""
         old = F.col(US) <= changing(self.moment.answered_us)
-        return as_came(self._slices(f"{DUE} OR NOT {NEW}").where(old))
+        return as_came(self._slices(f"{DUE} OR {OLD}").where(old))
 
     def asked(self, results: DataFrame, wanted: Column) -> DataFrame:
         """Of results those that are affected, and those wanted anyway."""
         there = results.withColumn(KEY, self.places.key).join(self._times(), KEY, "left")
         return there.where(wanted | self._touched()).select(*results.columns)
 
-    def changes(self, after: DataFrame, given: DataFrame | None) -> DataFrame:
+    def before(self) -> DataFrame:
+        """The affected results without the rows."""
+        rows = self.places.without(as_came(self._slices(OLD)))
+        return self.asked(self.evaluate(rows), F.lit(False))
+
+    def changes(self, after: DataFrame, before: DataFrame, given: DataFrame | None) -> DataFrame:
         """The results that the rows make new, other or void, with status and revision.
 
-        `after` are the affected results with the rows, `given` what was given out again before.
+        `after` and `before` are the affected results with the rows and without, `given` what was
+        given out again before.
         """
         names = self.app.naming(self.places.by)
-        before = self.evaluate(self.places.without(as_came(self._slices(f"NOT {NEW}"))))
-        before = self.asked(before, F.lit(False))
         sides = [_as_one(after, names, "_after"), _as_one(before, names, "_before")]
         both = (
             sides[0]
@@ -60,12 +65,13 @@ class Replay:
         return _revised(both.where(~_same(both)), names, given)
 
     def _slices(self, which: str) -> DataFrame:
-        return self.lates.rows.where(which).where(self._needed())
+        return self.lates.doubt.rows.where(which).where(self._needed())
 
     def _times(self) -> DataFrame:
         """When the rows that are due happened, by key."""
-        times = self.lates.due().groupBy(KEY).agg(F.expr(f"first({LATE})").alias(LATE))
-        return small(times, self.lates.n_due)
+        keys = self.lates.due().groupBy(*self.places.names)
+        times = keys.agg(F.expr(f"first({LATE})").alias(LATE))
+        return small(times.select(self.places.key.alias(KEY), LATE), self.lates.doubt.n_keys)
 
     def _needed(self) -> Column:
         """Whether a row belongs to a slice: overlapping slices of a key are one."""

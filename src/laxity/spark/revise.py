@@ -8,7 +8,7 @@ slices of the history (`replay.py`); which rows the history keeps is told in `hi
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial, reduce
+from functools import cache, partial
 from itertools import count
 from typing import Any
 
@@ -21,22 +21,13 @@ from laxity.core.triggers import Trigger
 from laxity.durations import show_us
 from laxity.spark.app import App, Evaluation
 from laxity.spark.changing import EVENT_US, changing
+from laxity.spark.doubt import Doubt
 from laxity.spark.found import NO_RESULTS, Found, by_status, numbers_of
 from laxity.spark.history import History, Holes
-from laxity.spark.holes import OLD, OPEN, meets
+from laxity.spark.holes import OPEN, meets
 from laxity.spark.intake import measured, n_results, riding
-from laxity.spark.known import Known, behind, lateness, too_late
-from laxity.spark.lates import (
-    NEW,
-    WAITED,
-    Lates,
-    came_on_time,
-    counts,
-    decision,
-    judged,
-    new_holes,
-    triggered,
-)
+from laxity.spark.known import OLD, Known, lateness, too_late
+from laxity.spark.lates import Lates, counts, decision, judged, new_holes, triggered, undisputed
 from laxity.spark.latest import keyed
 from laxity.spark.places import KEY, Places, small
 from laxity.spark.replay import FINAL, TENTATIVE, Replay, given_again
@@ -109,22 +100,21 @@ class Revise:
             return self._nothing_new(rows, before, standing.moment)
         history = self._history(turn, seen["newest_us"])
         known = self._known(rows, history, before.n_waiting)
-        suspected = history.suspects(known.in_doubt(history.moment))
-        lates = None
-        if seen["late"] or before.n_waiting:
-            lates = self._lates(known, history, seen["late"] + before.n_waiting)
-        present = known.present(history.moment, lates)
-        old = behind(lates, history.moment)
-        n_recent = history.keep_recent(present)
+        n_lates = seen["late"] + before.n_waiting
+        doubted = turn.aside.begin(partial(self._doubt, known, history, n_lates))
+        lates = self._lates(doubted(), history) if n_lates else None
+        present = known.present(history.moment, None if lates is None else lates.recent())
+        added = {RECENT: history.keep_recent(present)}
         evaluated = self._evaluated(self._evaluation(turn), present, lates, history)
-        holes = None if suspected is None else history.open_holes(present, old, suspected())
+        doubt = doubted()
+        holes = None if doubt is None else history.open_holes(doubt)
+        added[CONTEXTS] = history.keep_contexts(present, lates, doubt, holes)
+        self._note(history, known, holes, lates)
         answers, changed = evaluated()
         results = self._told(answers, holes, history.moment)
         if changed is not None:
             results = results.unionByName(self._given(changed, history))
         history.tables.expire(REVISIONS, history.moment.final_us + 1)
-        added = {RECENT: n_recent, CONTEXTS: history.keep_contexts(present, old, holes)}
-        self._note_holes(history, holes, lates)
         found = Found(history.moment, seen, lates, holes)
         return self._outcome(rows, results, found, cache(partial(found.memory, before, added)))
 
@@ -173,25 +163,27 @@ class Revise:
         waited = None if waited is None else self.places.of(waited)
         return Known(self.places.of(rows), history.recent(), waited)
 
-    def _lates(self, known: Known, history: History, n_lates: int) -> Lates:
-        """What becomes of the late rows and of those that waited."""
-        moment, told = history.moment, lateness(history.moment)
-        late = known.came.where(told["late"]).withColumn(WAITED, F.lit(False))
-        if known.waited is not None:
-            late = late.unionByName(known.waited.withColumn(WAITED, F.lit(True)))
-        keys = small(late.select(KEY), n_lates)
-        among = late.withColumn(NEW, F.lit(True))
-        others = [rows for rows in (known.recent, history.contexts()) if rows is not None]
-        if others:
-            mine = reduce(DataFrame.unionByName, others).join(keys, KEY, "left_semi")
-            among = among.unionByName(mine.withColumns({WAITED: F.lit(False), NEW: F.lit(False)}))
-        came = small(came_on_time(known.came.where(told["on_time"]), keys), n_lates)
-        expected = judged(self.places.together(among), history.holes(), self.places, moment)
-        rows = history.at_hand(triggered(expected, came, self.trigger, self.places, moment))
-        lates = Lates(rows, **measured(rows, counts(moment)))
-        if lates.n_waiting or known.waited is not None:
-            history.tables.replace(WAITING, self.places.without(lates.waiting()))
-        return lates
+    def _doubt(self, known: Known, history: History, n_lates: int) -> Doubt | None:
+        """All rows of the keys in doubt, at hand, the late ones judged; None if no key is."""
+        if self.places.step is None and not n_lates:
+            return None
+        suspected = history.suspects(known)
+        if not suspected.n_keys:
+            return None
+        rows = history.in_doubt(known, suspected, any_late=n_lates > 0)
+        if n_lates:
+            rows = judged(rows, self.places, history.moment)
+            rows = triggered(rows, self.trigger, self.places, history.moment)
+        else:
+            rows = undisputed(rows)
+        return Doubt(history.at_hand(rows), suspected.n_keys)
+
+    def _lates(self, doubt: Doubt | None, history: History) -> Lates:
+        """What becomes of the late rows and of those that waited; it is being counted."""
+        assert doubt is not None, "a late row puts its key in doubt"
+        columns = counts(history.moment)
+        counted = history.aside.begin(lambda: measured(doubt.rows, columns))
+        return Lates(doubt, history.moment, counted)
 
     def _evaluation(self, turn: Turn) -> Evaluation:
         """How the app is evaluated in this batch."""
@@ -206,21 +198,21 @@ class Revise:
     ) -> Callable[[], Evaluated]:
         """What gives the results between the edges, and those before them that changed, if any.
 
-        With late rows that are due the app is evaluated once for both, beside all else unless it is
-        one query that takes turns.
+        With late rows the app is evaluated once for both, beside all else unless it is one query
+        that takes turns.
         """
         rows, us = self.places.without(present).drop(OLD), F.unix_micros("_event")
         answered = us <= changing(history.moment.answered_us, us)
         wanted = ~answered & (us <= changing(history.moment.edge_us, us))
-        if lates is None or not lates.n_due:
+        if lates is None or (self.app.own_query and not lates.n.due):
             return lambda: (evaluate(rows).where(wanted), None)
         replay = Replay(self.app, evaluate, self.places, history.moment, lates)
 
         def both() -> Evaluated:
             everything = rows.unionByName(self.places.without(replay.older()))
-            results = history.at_hand(replay.asked(evaluate(everything), wanted))
-            given = history.tables.read(REVISIONS)
-            changed = history.at_hand(replay.changes(results.where(answered), given))
+            asked, before = replay.asked(evaluate(everything), wanted), replay.before()
+            results, given = history.at_hand(asked), history.tables.read(REVISIONS)
+            changed = history.at_hand(replay.changes(results.where(answered), before, given))
             any_changed = measured(changed, [n_results()])["n_results"]
             return results.where(~answered), changed if any_changed else None
 
@@ -242,12 +234,17 @@ class Revise:
         history.tables.append(REVISIONS, again, expire_by=EVENT_US, newest=newest_us)
         return changed
 
-    def _note_holes(self, history: History, holes: Holes | None, lates: Lates | None) -> None:
-        """Note the holes that can no longer be found from rows, those before late rows too."""
+    def _note(
+        self, history: History, known: Known, holes: Holes | None, lates: Lates | None
+    ) -> None:
+        """Note the rows that wait, and the holes that can no longer be found from rows."""
+        if lates is not None and (lates.n.waiting or known.waited is not None):
+            history.tables.replace(WAITING, self.places.without(lates.waiting()))
+            history.tables.begin(WAITING, history.aside)
         if self.places.step is None:
             return
         late_holes = None
-        if lates is not None and lates.n_behind:
+        if lates is not None and lates.n.behind:
             late_holes = new_holes(lates.due(), self.places, history.moment)
         history.note(holes, late_holes)
 

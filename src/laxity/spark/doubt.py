@@ -1,0 +1,96 @@
+"""The keys that are in doubt: late rows came or wait, or rows may be missing.
+
+Most keys are not. A cheap count of all keys finds those that are; all rows known of them are then
+brought together once, and whatever is to be found out about late rows (`lates.py`) and missing ones
+(`holes.py`) is worked out there.
+"""
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from laxity.core.moment import Moment
+from laxity.spark.changing import changing, changing_in
+from laxity.spark.known import NEW, OLD
+from laxity.spark.places import AT, KEY, US, Places
+
+FRESH = "_fresh"  # whether none of a key's rows is from the last span before this batch
+ON_TIME = "_n_on_time"  # how many of a key's rows came on time
+NOTED = "_noted"  # a key's holes that were left behind
+_NOTE = "struct<lo: bigint, hi: bigint, first_us: bigint, last_us: bigint>"
+OF_KEY = (FRESH, ON_TIME, NOTED)
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """All rows known of the keys in doubt, `n_keys` of them, a key's in one place."""
+
+    rows: DataFrame
+    n_keys: int
+
+
+def late_keys(rows: DataFrame, places: Places) -> DataFrame:
+    """The keys that have a late row, where nobody sees which rows are missing."""
+    keys = rows.groupBy(*places.names).agg(
+        F.expr(f"bool_or({NEW})").alias(NEW),
+        F.expr(f"count_if(NOT {NEW})").alias(ON_TIME),
+    )
+    said = f"false AS {FRESH}", ON_TIME, f"CAST(NULL AS array<{_NOTE}>) AS {NOTED}"
+    return keys.where(NEW).selectExpr(f"{places.key_text} AS {KEY}", *said)
+
+
+def suspects(rows: DataFrame, holes: DataFrame | None, places: Places, moment: Moment) -> DataFrame:
+    """The keys that have a late row or may have a hole near; all that have one are among them.
+
+    A key is above suspicion if its rows lie a step apart without a gap, reach up to the newest
+    event of all, go on from rows of the batches before, none of them is late, and none of the
+    `holes` left behind is near. A bit for every place tells a row that came twice from one that
+    fills a gap.
+    """
+    told = rows.selectExpr(*places.names, AT, US, OLD, NEW)
+    if holes is not None:
+        from_us = changing_in(moment.answered_us - moment.span_us, "last_us")
+        nothing = [f"CAST(NULL AS BIGINT) AS {name}" for name in (AT, US)]
+        marks = [f"{KEY}.*", *nothing, f"false AS {OLD}", f"true AS {NEW}"]
+        told = told.union(holes.where(f"last_us > {from_us}").selectExpr(*marks))
+    keys = _summed(told, places)
+    goes_on = F.col("_last_us") >= changing(moment.newest_us, F.col("_last_us"))
+    clean = F.coalesce(F.col("_full") & goes_on & ~F.col(FRESH), F.lit(False))
+    found = keys.where(~clean & (F.col("_n") > 0))
+    found = found.selectExpr(f"{places.key_text} AS {KEY}", FRESH, ON_TIME)
+    if holes is None:
+        return found.selectExpr("*", f"CAST(NULL AS array<{_NOTE}>) AS {NOTED}")
+    notes = holes.groupBy(KEY).agg(F.expr("collect_list(struct(lo, hi, first_us, last_us))"))
+    return found.join(notes.toDF(KEY, NOTED), KEY, "left")
+
+
+def _summed(told: DataFrame, places: Places) -> DataFrame:
+    """By key what its rows say together: first by blocks of 64 places, a bit for each."""
+    rest = f"pmod({AT}, {places.step}L)"
+    blocks = (
+        told.selectExpr("*", f"({AT} - {rest}) div {places.step}L AS _slot", f"{rest} AS _rest")
+        .groupBy(*places.names, F.expr("shiftright(_slot, 6)").alias("_block"))
+        .agg(
+            F.expr(f"count({US})").alias("n"),
+            F.expr("bit_count(bit_or(shiftleft(1L, CAST(_slot & 63 AS INT))))").alias("bits"),
+            F.expr("max(_slot)").alias("high"),
+            F.expr("min(_slot)").alias("low"),
+            F.expr("max(_rest) - min(_rest)").alias("uneven"),
+            F.expr("min(_rest)").alias("rest"),
+            F.expr(f"max({AT})").alias("top"),
+            F.expr(f"max_by({US}, {AT})").alias("last_us"),
+            F.expr(f"count_if({OLD})").alias("n_old"),
+            F.expr(f"count_if({NEW})").alias("n_new"),
+            F.expr(f"count_if(NOT {OLD} AND NOT {NEW})").alias("n_on_time"),
+        )
+    )
+    whole = "sum(n) = sum(bits) AND sum(n) = max(high) - min(low) + 1"
+    even = "max(uneven) = 0 AND max(rest) = min(rest)"
+    return blocks.groupBy(*places.names).agg(
+        F.expr(f"{whole} AND {even} AND sum(n_new) = 0").alias("_full"),
+        F.expr("max_by(last_us, top)").alias("_last_us"),
+        F.expr("sum(n)").alias("_n"),
+        F.expr("sum(n_old) = 0").alias(FRESH),
+        F.expr("sum(n_on_time)").alias(ON_TIME),
+    )
