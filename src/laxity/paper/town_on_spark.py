@@ -32,7 +32,7 @@ from laxity.paper.by_hand import ByHand
 from laxity.paper.reprocessing import EAGER, LAZY, SORTED, WAIT, WATERMARK
 from laxity.sim.workload.columns import DAY_US, START_US
 from laxity.sim.workload.town import Block, Town
-from laxity.spark.metering import application, invalid
+from laxity.spark.metering import FUSE_KWH, application
 
 WARM = 3  # batches that never count
 SCHEMA = "event timestamp, meter bigint, kwh double"
@@ -130,7 +130,10 @@ def _waiting(readings: DataFrame, work: Path, of: Town) -> DataStreamWriter:
 
 
 def _watermarked(readings: DataFrame, work: Path, of: Town) -> DataStreamWriter:
-    writer = invalid(_watched(readings, of)).writeStream.outputMode("append")
+    hours = _watched(readings, of).groupBy("meter", F.window("_event", "2 hours", "1 hour"))
+    used = hours.agg((F.max_by("kwh", "_event") - F.min_by("kwh", "_event")).alias("kwh"))
+    wrong = used.where(f"kwh < 0 OR kwh > {FUSE_KWH}")  # an hour with one reading has used nothing
+    writer = wrong.writeStream.outputMode("append")
     return writer.format("parquet").option("path", str(work / "out"))
 
 

@@ -16,10 +16,11 @@ from laxity.spark.known import NEW, OLD
 from laxity.spark.places import AT, KEY, US, Places
 
 FRESH = "_fresh"  # whether none of a key's rows is from the last span before this batch
+LATELY = "_lately"  # whether any of them is late
 ON_TIME = "_n_on_time"  # how many of a key's rows came on time
 NOTED = "_noted"  # a key's holes that were left behind
 _NOTE = "struct<lo: bigint, hi: bigint, first_us: bigint, last_us: bigint>"
-OF_KEY = (FRESH, ON_TIME, NOTED)
+OF_KEY = (FRESH, LATELY, ON_TIME, NOTED)
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,12 @@ def late_keys(rows: DataFrame, places: Places) -> DataFrame:
         F.expr(f"bool_or({NEW})").alias(NEW),
         F.expr(f"count_if(NOT {NEW})").alias(ON_TIME),
     )
-    said = f"false AS {FRESH}", ON_TIME, f"CAST(NULL AS array<{_NOTE}>) AS {NOTED}"
+    said = (
+        f"false AS {FRESH}",
+        f"true AS {LATELY}",
+        ON_TIME,
+        f"CAST(NULL AS array<{_NOTE}>) AS {NOTED}",
+    )
     return keys.where(NEW).selectExpr(f"{places.key_text} AS {KEY}", *said)
 
 
@@ -58,11 +64,12 @@ def suspects(rows: DataFrame, holes: DataFrame | None, places: Places, moment: M
     goes_on = F.col("_last_us") >= changing(moment.newest_us, F.col("_last_us"))
     clean = F.coalesce(F.col("_full") & goes_on & ~F.col(FRESH), F.lit(False))
     found = keys.where(~clean & (F.col("_n") > 0))
-    found = found.selectExpr(f"{places.key_text} AS {KEY}", FRESH, ON_TIME)
+    found = found.selectExpr(f"{places.key_text} AS {KEY}", FRESH, LATELY, ON_TIME)
     if holes is None:
         return found.selectExpr("*", f"CAST(NULL AS array<{_NOTE}>) AS {NOTED}")
     notes = holes.groupBy(KEY).agg(F.expr("collect_list(struct(lo, hi, first_us, last_us))"))
-    return found.join(notes.toDF(KEY, NOTED), KEY, "left")
+    notes = notes.toDF(KEY, NOTED).hint("shuffle_hash")  # a broadcast would be a job of its own
+    return found.join(notes, KEY, "left")
 
 
 def _summed(told: DataFrame, places: Places) -> DataFrame:
@@ -82,6 +89,7 @@ def _summed(told: DataFrame, places: Places) -> DataFrame:
             F.expr(f"max_by({US}, {AT})").alias("last_us"),
             F.expr(f"count_if({OLD})").alias("n_old"),
             F.expr(f"count_if({NEW})").alias("n_new"),
+            F.expr(f"count_if({NEW} AND {US} IS NOT NULL)").alias("n_late"),
             F.expr(f"count_if(NOT {OLD} AND NOT {NEW})").alias("n_on_time"),
         )
     )
@@ -92,5 +100,6 @@ def _summed(told: DataFrame, places: Places) -> DataFrame:
         F.expr("max_by(last_us, top)").alias("_last_us"),
         F.expr("sum(n)").alias("_n"),
         F.expr("sum(n_old) = 0").alias(FRESH),
+        F.expr("sum(n_late) > 0").alias(LATELY),
         F.expr("sum(n_on_time)").alias(ON_TIME),
     )

@@ -19,7 +19,7 @@ from laxity.core.report import Decision
 from laxity.core.triggers import Trigger, Waiting, trigger_of
 from laxity.errors import ConfigError
 from laxity.spark.changing import changing, changing_in
-from laxity.spark.doubt import NOTED, OF_KEY, ON_TIME, Doubt
+from laxity.spark.doubt import LATELY, NOTED, OF_KEY, ON_TIME, Doubt
 from laxity.spark.known import NEW, OLD, WAITED
 from laxity.spark.places import AT, KEY, US, Places
 
@@ -93,7 +93,17 @@ _WAITS = f"{NEW} AND NOT {DUE} AND {REASON} IS NULL"
 
 def undisputed(rows: DataFrame) -> DataFrame:
     """Rows in doubt of which none is late."""
-    return rows.selectExpr("*", f"false AS {DUE}")
+    return rows.withColumns(
+        nothing() | {DUE: F.lit(False), LATE: F.expr("CAST(array() AS array<bigint>)")}
+    )
+
+
+def settled(rows: DataFrame, trigger: Trigger, places: Places, moment: Moment) -> DataFrame:
+    """Rows in doubt, late ones judged and triggered; for keys without any that costs nothing."""
+    # hidden from the optimiser, which would read all rows twice to tell them apart beforehand
+    has_late = f"IF(rand(0) >= 0, {LATELY}, NULL)"
+    late = triggered(judged(rows.where(has_late), places, moment), trigger, places, moment)
+    return late.unionByName(undisputed(rows.where(f"NOT {has_late}")))
 
 
 def judged(rows: DataFrame, places: Places, moment: Moment) -> DataFrame:
@@ -103,8 +113,7 @@ def judged(rows: DataFrame, places: Places, moment: Moment) -> DataFrame:
     when they came.
     """
     if places.step is None:
-        nothing = {REASON: F.expr("CAST(NULL AS STRING)"), BESIDE: F.expr(f"CAST(NULL AS {_MARK})")}
-        return rows.withColumns(nothing)
+        return rows.withColumns(nothing())
     neighbours = _neighbours(places.of_key, changing_in(moment.answered_us, US))
     rows = rows.withColumns({name: F.expr(text) for name, text in neighbours.items()})
     inside = f"coalesce(exists({NOTED}, h -> h.lo < {AT} AND {AT} < h.hi), false)"
@@ -119,7 +128,10 @@ def judged(rows: DataFrame, places: Places, moment: Moment) -> DataFrame:
     return rows.drop(*neighbours)
 
 
-_MARK = "struct<at: bigint, us: bigint>"
+def nothing() -> dict[str, Column]:
+    """No reason, and no neighbour."""
+    mark = "struct<at: bigint, us: bigint>"
+    return {REASON: F.expr("CAST(NULL AS STRING)"), BESIDE: F.expr(f"CAST(NULL AS {mark})")}
 
 
 def _neighbours(of_key: str, answered_us: str) -> dict[str, str]:

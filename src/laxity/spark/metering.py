@@ -11,6 +11,8 @@ from pyspark.sql import functions as F
 from laxity.spark.app import App
 
 FUSE_KWH = 100.0
+HOUR_US = "3600000000L"
+IN_ORDER = "OVER (PARTITION BY meter ORDER BY _event, kwh)"
 WINDOWS = [("2h", "1h"), ("24h", "1h")]
 
 LARGE_BEFORE_NEGATIVE = """filter(hours, h -> h.kwh > 0 AND h.at <
@@ -35,14 +37,20 @@ def alerts(rows: DataFrame) -> DataFrame:
 
 
 def invalid(rows: DataFrame) -> DataFrame:
-    """Hours whose consumption is negative or more than the fuses let through."""
-    hours = rows.groupBy("meter", F.window("_event", "2 hours", "1 hour").alias("hours")).agg(
-        (F.max_by("kwh", "_event") - F.min_by("kwh", "_event")).alias("kwh"),
-        F.count(F.lit(1)).alias("n"),
+    """Hours whose consumption is negative or more than the fuses let through.
+
+    The consumption is the difference of two readings one after the other, in this hour and the
+    next, and so of the rows in a window of two hours.
+    """
+    hours = rows.selectExpr("meter", "_event", "kwh", f"unix_micros(_event) div {HOUR_US} AS hour")
+    used = hours.selectExpr(
+        "meter",
+        "hour",
+        f"hour - lag(hour) {IN_ORDER} AS n_hours",
+        f"kwh - lag(kwh) {IN_ORDER} AS kwh",
     )
-    wrong = (F.col("kwh") < 0) | (F.col("kwh") > FUSE_KWH)
-    whole = hours.where((F.col("n") > 1) & wrong)
-    return whole.select("meter", F.col("hours")["start"].alias("_event"), "kwh")
+    wrong = used.where(f"n_hours = 1 AND (kwh < 0 OR kwh > {FUSE_KWH})")
+    return wrong.selectExpr("meter", f"timestamp_micros((hour - 1) * {HOUR_US}) AS _event", "kwh")
 
 
 def application() -> App:

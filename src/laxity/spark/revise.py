@@ -27,7 +27,7 @@ from laxity.spark.history import History, Holes
 from laxity.spark.holes import OPEN, meets
 from laxity.spark.intake import measured, n_results, riding
 from laxity.spark.known import OLD, Known, lateness, too_late
-from laxity.spark.lates import Lates, counts, decision, judged, new_holes, triggered, undisputed
+from laxity.spark.lates import Lates, counts, decision, new_holes, settled, undisputed
 from laxity.spark.latest import keyed
 from laxity.spark.places import KEY, Places, small
 from laxity.spark.replay import FINAL, TENTATIVE, Replay, given_again
@@ -172,8 +172,7 @@ class Revise:
             return None
         rows = history.in_doubt(known, suspected, any_late=n_lates > 0)
         if n_lates:
-            rows = judged(rows, self.places, history.moment)
-            rows = triggered(rows, self.trigger, self.places, history.moment)
+            rows = settled(rows, self.trigger, self.places, history.moment)
         else:
             rows = undisputed(rows)
         return Doubt(history.at_hand(rows), suspected.n_keys)
