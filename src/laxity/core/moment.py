@@ -17,6 +17,7 @@ from laxity.core.revise import Shape
 
 N_BUCKETS = 16  # in which kept rows are counted until they expire
 RECENT, CONTEXTS = "recent", "contexts"  # the rows of the last span, and those near holes
+JOINED = "joined"  # those of the last span that came late
 
 Stock = dict[str, dict[int, int]]
 
@@ -69,6 +70,7 @@ class Moment:
         """Where the rows of a table expire after this batch, and the width of a bucket of them."""
         ends_us = {
             RECENT: (self.newest_us, self.edge_us),
+            JOINED: (self.newest_us, self.edge_us),
             CONTEXTS: (self.edge_us, self.final_us),
         }
         newest_us, floor_us = ends_us[table]
@@ -81,7 +83,7 @@ class Moment:
         the rows of a bucket or two.
         """
         stock: Stock = {}
-        for table in (RECENT, CONTEXTS):
+        for table in (RECENT, JOINED, CONTEXTS):
             floor_us, width_us = self.shelf(table)
             counts = before.get(table, {})
             alive = {b: n for b, n in counts.items() if (b + 1) * width_us > floor_us}
@@ -97,13 +99,15 @@ class ReviseMemory(BaseModel):
     """What a revise carries from batch to batch.
 
     `newest_us`: the newest event of all keys. `n_waiting`: late rows that wait for their trigger.
-    `stock`: for each table how many rows are kept, by when they expire.
+    `n_doubted`: how many keys were in doubt. `stock`: for each table how many rows are kept, by
+    when they expire.
     """
 
     model_config = ConfigDict(frozen=True)
 
     newest_us: int | None = None
     n_waiting: int = 0
+    n_doubted: int | None = None
     stock: Stock = {}
 
     def moment(self, shape: Shape, lateness_us: int, newest_us: int | None) -> Moment:

@@ -5,6 +5,7 @@ brought together once, and whatever is to be found out about late rows (`lates.p
 (`holes.py`) is worked out there.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -25,10 +26,14 @@ OF_KEY = (FRESH, LATELY, ON_TIME, NOTED)
 
 @dataclass(frozen=True)
 class Doubt:
-    """All rows known of the keys in doubt, `n_keys` of them, a key's in one place."""
+    """All rows known of the keys in doubt, a key's in one place; about `n_keys` of them.
+
+    How many they are exactly, `counted` tells later.
+    """
 
     rows: DataFrame
     n_keys: int
+    counted: Callable[[], int]
 
 
 def late_keys(rows: DataFrame, places: Places) -> DataFrame:

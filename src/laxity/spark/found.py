@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from laxity.core.holes import BEGINNING
 from laxity.core.ledger import Fates
 from laxity.core.moment import Moment, ReviseMemory
+from laxity.spark.doubt import Doubt
 from laxity.spark.history import Added, Holes
 from laxity.spark.lates import Lates, fates_of
 from laxity.spark.latest import RETRACTED
@@ -25,6 +26,7 @@ class Found:
     moment: Moment
     seen: Mapping[str, int]
     lates: Lates | None
+    doubt: Doubt | None
     holes: Holes | None
 
     @property
@@ -45,7 +47,10 @@ class Found:
         """What to remember, once it can be said how many rows were added to each table."""
         stock = self.moment.stocked(before.stock, {table: n() for table, n in added.items()})
         newest_us, n_waiting = self.moment.newest_us, self.fates.held
-        return ReviseMemory(newest_us=newest_us, n_waiting=n_waiting, stock=stock)
+        n_doubted = self.doubt.counted() if self.doubt else 0
+        return ReviseMemory(
+            newest_us=newest_us, n_waiting=n_waiting, n_doubted=n_doubted, stock=stock
+        )
 
     def numbers(self, memory: ReviseMemory) -> dict[str, Any]:
         """What the report tells, but for the results."""

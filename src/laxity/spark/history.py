@@ -1,8 +1,9 @@
 """What a revise keeps: the rows that late ones may still need.
 
-Three state tables, each appended to and expired by event time:
+Four state tables, each appended to and expired by event time:
 
-    recent     the rows of the last span, of all keys (the seed's β)
+    recent     the rows of the last span that came on time, of all keys (the seed's β)
+    joined     late rows that are as recent
     contexts   older rows within a span of a hole that is still open (the seed's B)
     holes      the holes whose first neighbour has left `recent`, as they were then
 
@@ -19,7 +20,7 @@ from functools import cached_property, partial, reduce
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from laxity.core.moment import CONTEXTS, N_BUCKETS, RECENT, Moment
+from laxity.core.moment import CONTEXTS, JOINED, N_BUCKETS, RECENT, Moment
 from laxity.spark.aside import Asides
 from laxity.spark.changing import EVENT_US, changing
 from laxity.spark.doubt import FRESH, Doubt, late_keys, suspects
@@ -39,11 +40,20 @@ Added = Callable[[], dict[int, int]]  # rows added to a table, by bucket; asked 
 
 @dataclass(frozen=True)
 class Suspects:
-    """The keys in doubt, one row each; `n_fresh` of them have no recent row."""
+    """The keys in doubt, one row each; how many is known once a job has found them."""
 
     keys: DataFrame
-    n_keys: int
-    n_fresh: int
+    counted: Callable[[], Mapping[str, int]]
+
+    @cached_property
+    def n_keys(self) -> int:
+        """How many there are."""
+        return self.counted()["n_keys"]
+
+    @property
+    def n_fresh(self) -> int:
+        """How many of them have no recent row."""
+        return self.counted()["n_fresh"]
 
 
 @dataclass(frozen=True)
@@ -76,8 +86,8 @@ class History:
 
     def recent(self) -> DataFrame | None:
         """The rows of the last span, as of the last batch, at hand, with their places."""
-        rows = self.tables.read(RECENT)
-        return None if rows is None else self._placed(self.at_hand(rows))
+        parts = [rows for name in (RECENT, JOINED) if (rows := self.tables.read(name)) is not None]
+        return self._placed(self.at_hand(_union(parts))) if parts else None
 
     def contexts(self) -> DataFrame | None:
         """The older rows that are kept, with their places."""
@@ -95,17 +105,17 @@ class History:
         else:
             found = suspects(rows, self.tables.read(HOLES), self.places, self.moment)
         keys = self.at_hand(found)
-        counted = [F.count(F.lit(1)).alias("n_keys"), F.count_if(FRESH).alias("n_fresh")]
-        return Suspects(keys, **measured(keys, counted))
+        counts = [F.count(F.lit(1)).alias("n_keys"), F.count_if(FRESH).alias("n_fresh")]
+        return Suspects(keys, self.aside.begin(lambda: measured(keys, counts)))
 
-    def in_doubt(self, known: Known, suspected: Suspects, any_late: bool) -> DataFrame:
-        """All rows known of the keys in doubt, with what is told of the key; a key's in one place.
+    def in_doubt(self, known: Known, keys: DataFrame, n_keys: int, older: bool) -> DataFrame:
+        """All rows known of the keys in doubt, about `n_keys`, with what is told of the key.
 
-        Older rows are looked at if there are late ones, or keys without recent ones.
+        A key's are in one place. `older` rows are needed for late ones, and for keys without recent
+        ones.
         """
-        contexts = self.contexts() if any_late or suspected.n_fresh else None
-        rows = known.accepted(self.moment, contexts)
-        return self.places.together(of_keys(rows, suspected.keys, suspected.n_keys))
+        rows = known.accepted(self.moment, self.contexts() if older else None)
+        return self.places.together(of_keys(rows, keys, n_keys))
 
     def open_holes(self, doubt: Doubt) -> Holes | None:
         """Where rows are missing, among those in doubt; None where nobody sees it."""
@@ -115,16 +125,25 @@ class History:
         counts = _counts(self.places, self.moment)
         return Holes(keys, doubt.n_keys, self.aside.begin(lambda: measured(keys, counts)))
 
-    def keep_recent(self, rows: DataFrame) -> Added:
-        """Begin to keep what is recent of all rows since the last span before this batch."""
+    def keep_recent(self, on_time: DataFrame) -> Added:
+        """Begin to keep what is recent of the rows that came on time."""
         moment = self.moment
-        new = rows.where(~F.col(OLD) & (F.col(US) > changing(moment.edge_us))).drop(OLD)
+        new = on_time.where(F.col(US) > changing(moment.edge_us))
         self._append(RECENT, new, moment.newest_us)
         self.tables.begin(RECENT, self.aside)
         self.tables.expire(RECENT, moment.edge_us + 1)
         buckets = new.groupBy(self._bucket(RECENT).alias("nr")).agg(F.count(F.lit(1)).alias("n"))
         counted = self.aside.begin(buckets.collect)
         return lambda: {int(row["nr"]): int(row["n"]) for row in counted()}
+
+    def keep_joined(self, lates: Lates | None) -> Added:
+        """Begin to keep what is recent of the late rows that are due."""
+        added: Added = dict
+        if lates is not None and lates.n.due > lates.n.behind:
+            recent = lates.recent().where(F.col(US) > changing(self.moment.edge_us))
+            added = self._append_counted(JOINED, recent, self.moment.newest_us)
+        self.tables.expire(JOINED, self.moment.edge_us + 1)
+        return added
 
     def keep_contexts(
         self, present: DataFrame, lates: Lates | None, doubt: Doubt | None, holes: Holes | None
@@ -136,12 +155,7 @@ class History:
             going += self._leaving(present, doubt, holes)
         added: Added = dict
         if going:
-            nr = self._bucket(CONTEXTS)
-            counts = [F.count_if(nr == n).alias(f"n_{n}") for n in range(N_BUCKETS + 1)]
-            counted, seen = riding(_union(going), counts)
-            self._append(CONTEXTS, counted, moment.edge_us)
-            self.tables.begin(CONTEXTS, self.aside)
-            added = partial(_by_bucket, seen)
+            added = self._append_counted(CONTEXTS, _union(going), moment.edge_us)
         self.tables.expire(CONTEXTS, moment.final_us + 1)
         return added
 
@@ -151,12 +165,21 @@ class History:
         """Of the rows that are not recent any more those that a late row may need."""
         gone = F.col(US) <= changing(self.moment.edge_us)
         if self.places.step is None:
-            return [present.where(gone).drop(OLD)]
+            return [present.where(gone)]
         if doubt is None or holes is None:
             return []
         mine = as_came(doubt.rows.where(is_present(self.moment)).where(gone))
         mine = of_keys(mine, holes.keys, holes.n_keys)
         return [mine.where(in_context(self.moment)).drop(OPEN)]
+
+    def _append_counted(self, table: str, rows: DataFrame, newest_us: int) -> Added:
+        """Begin to keep rows; the job that writes them counts them."""
+        nr = self._bucket(table)
+        counts = [F.count_if(nr == n).alias(f"n_{n}") for n in range(N_BUCKETS + 1)]
+        counted, seen = riding(rows, counts)
+        self._append(table, counted, newest_us)
+        self.tables.begin(table, self.aside)
+        return partial(_by_bucket, seen)
 
     def _append(self, table: str, rows: DataFrame, newest_us: int) -> None:
         self.tables.append(table, self.used.narrow(rows), expire_by=EVENT_US, newest=newest_us)

@@ -32,14 +32,14 @@ class Known:
             parts.append(_marked(self.waited, new=F.lit(True), waited=True))
         return reduce(DataFrame.unionByName, parts)
 
+    def on_time(self, moment: Moment) -> DataFrame:
+        """Those that came on time."""
+        return self.came.where(lateness(moment)["on_time"])
+
     def present(self, moment: Moment, due: DataFrame | None) -> DataFrame:
         """All since the last span before this batch, late ones that are due and so recent too."""
-        parts = [self.came.where(lateness(moment)["on_time"]).withColumn(OLD, F.lit(False))]
-        if self.recent is not None:
-            parts.append(self.recent.withColumn(OLD, F.lit(True)))
-        if due is not None:
-            parts.append(due.withColumn(OLD, F.lit(False)))
-        return reduce(DataFrame.unionByName, parts)
+        parts = [self.on_time(moment), self.recent, due]
+        return reduce(DataFrame.unionByName, (rows for rows in parts if rows is not None))
 
 
 def _marked(

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.ledger import Fates
-from laxity.core.moment import CONTEXTS, RECENT, Moment, ReviseMemory
+from laxity.core.moment import CONTEXTS, JOINED, RECENT, Moment, ReviseMemory
 from laxity.core.triggers import Trigger
 from laxity.durations import show_us
 from laxity.spark.app import App, Evaluation
@@ -25,8 +25,8 @@ from laxity.spark.doubt import Doubt
 from laxity.spark.found import NO_RESULTS, Found, by_status, numbers_of
 from laxity.spark.history import History, Holes
 from laxity.spark.holes import OPEN, meets
-from laxity.spark.intake import measured, n_results, riding
-from laxity.spark.known import OLD, Known, lateness, too_late
+from laxity.spark.intake import measured, riding
+from laxity.spark.known import Known, lateness, too_late
 from laxity.spark.lates import Lates, counts, decision, new_holes, settled, undisputed
 from laxity.spark.latest import keyed
 from laxity.spark.places import KEY, Places, small
@@ -101,45 +101,39 @@ class Revise:
         history = self._history(turn, seen["newest_us"])
         known = self._known(rows, history, before.n_waiting)
         n_lates = seen["late"] + before.n_waiting
-        doubted = turn.aside.begin(partial(self._doubt, known, history, n_lates))
+        doubted = turn.aside.begin(partial(self._doubt, known, history, n_lates, before.n_doubted))
+        added = {RECENT: history.keep_recent(known.on_time(history.moment))}
         lates = self._lates(doubted(), history) if n_lates else None
         present = known.present(history.moment, None if lates is None else lates.recent())
-        added = {RECENT: history.keep_recent(present)}
         evaluated = self._evaluated(self._evaluation(turn), present, lates, history)
         doubt = doubted()
         holes = None if doubt is None else history.open_holes(doubt)
         added[CONTEXTS] = history.keep_contexts(present, lates, doubt, holes)
+        added[JOINED] = history.keep_joined(lates)
         self._note(history, known, holes, lates)
         answers, changed = evaluated()
         results = self._told(answers, holes, history.moment)
         if changed is not None:
-            results = results.unionByName(self._given(changed, history))
-        history.tables.expire(REVISIONS, history.moment.final_us + 1)
-        found = Found(history.moment, seen, lates, holes)
-        return self._outcome(rows, results, found, cache(partial(found.memory, before, added)))
+            results = results.unionByName(changed)
+        found = Found(history.moment, seen, lates, doubt, holes)
+        told, statuses = riding(results, by_status())
+        by_result = (lambda: NO_RESULTS) if found.no_results else (lambda: statuses.get)
+        memory = cache(partial(found.memory, before, added))
 
-    def _outcome(
-        self,
-        rows: DataFrame,
-        results: DataFrame,
-        found: Found,
-        memory: Callable[[], ReviseMemory],
-    ) -> Outcome:
-        """What became of the rows, given the results and what is to be remembered."""
-        told, answered = riding(results, by_status())
-
-        def numbers() -> dict[str, Any]:
-            return found.numbers(memory()) | (NO_RESULTS if found.no_results else answered.get)
+        def remember() -> None:
+            said = by_result()
+            self._remember(changed, said["revised"] + said["retracted"] > 0, history)
 
         return Outcome(
             keyed(told, self.app.naming(self.places.by)),
             memory=lambda: memory().model_dump(mode="json"),
             fates=lambda: found.fates,
-            numbers=numbers,
-            decisions=(decision(found.lates),),
-            late=too_late(rows, found.moment),
-            dead=None if found.lates is None else self.places.without(found.lates.dead()),
+            numbers=lambda: found.numbers(memory()) | by_result(),
+            decisions=(decision(lates),),
+            late=too_late(rows, history.moment),
+            dead=None if lates is None else self.places.without(lates.dead()),
             empty=found.no_results,
+            afterwards=remember,
         )
 
     def _seen(
@@ -163,19 +157,27 @@ class Revise:
         waited = None if waited is None else self.places.of(waited)
         return Known(self.places.of(rows), history.recent(), waited)
 
-    def _doubt(self, known: Known, history: History, n_lates: int) -> Doubt | None:
-        """All rows of the keys in doubt, at hand, the late ones judged; None if no key is."""
+    def _doubt(
+        self, known: Known, history: History, n_lates: int, n_before: int | None
+    ) -> Doubt | None:
+        """All rows of the keys in doubt, at hand, the late ones judged; None if no key is.
+
+        With late rows some are, so all is planned while they are looked for, as if they were as
+        many as in the batch before.
+        """
         if self.places.step is None and not n_lates:
             return None
         suspected = history.suspects(known)
-        if not suspected.n_keys:
-            return None
-        rows = history.in_doubt(known, suspected, any_late=n_lates > 0)
         if n_lates:
+            n_keys = suspected.n_keys if n_before is None else n_before
+            rows = history.in_doubt(known, suspected.keys, n_keys, older=True)
             rows = settled(rows, self.trigger, self.places, history.moment)
-        else:
+        elif n_keys := suspected.n_keys:
+            rows = history.in_doubt(known, suspected.keys, n_keys, older=suspected.n_fresh > 0)
             rows = undisputed(rows)
-        return Doubt(history.at_hand(rows), suspected.n_keys)
+        else:
+            return None
+        return Doubt(history.at_hand(rows), n_keys, lambda: suspected.n_keys)
 
     def _lates(self, doubt: Doubt | None, history: History) -> Lates:
         """What becomes of the late rows and of those that waited; it is being counted."""
@@ -200,7 +202,7 @@ class Revise:
         With late rows the app is evaluated once for both, beside all else unless it is one query
         that takes turns.
         """
-        rows, us = self.places.without(present).drop(OLD), F.unix_micros("_event")
+        rows, us = self.places.without(present), F.unix_micros("_event")
         answered = us <= changing(history.moment.answered_us, us)
         wanted = ~answered & (us <= changing(history.moment.edge_us, us))
         if lates is None or (self.app.own_query and not lates.n.due):
@@ -212,8 +214,7 @@ class Revise:
             asked, before = replay.asked(evaluate(everything), wanted), replay.before()
             results, given = history.at_hand(asked), history.tables.read(REVISIONS)
             changed = history.at_hand(replay.changes(results.where(answered), before, given))
-            any_changed = measured(changed, [n_results()])["n_results"]
-            return results.where(~answered), changed if any_changed else None
+            return results.where(~answered), changed
 
         return both if self.app.own_query else history.aside.begin(both)
 
@@ -226,12 +227,13 @@ class Revise:
             status = F.when(meets(moment), TENTATIVE).otherwise(FINAL)
         return answers.withColumns({"_status": status, "_revision": F.lit(0)}).drop(KEY, OPEN)
 
-    def _given(self, changed: DataFrame, history: History) -> DataFrame:
-        """The changes, with a note of what is given out again."""
-        again = given_again(changed, self.app.naming(self.places.by))
-        newest_us = history.moment.answered_us
-        history.tables.append(REVISIONS, again, expire_by=EVENT_US, newest=newest_us)
-        return changed
+    def _remember(self, changed: DataFrame | None, again: bool, history: History) -> None:
+        """Note which results were given out again, if any were."""
+        if changed is not None and again:
+            noted = given_again(changed, self.app.naming(self.places.by))
+            newest_us = history.moment.answered_us
+            history.tables.append(REVISIONS, noted, expire_by=EVENT_US, newest=newest_us)
+        history.tables.expire(REVISIONS, history.moment.final_us + 1)
 
     def _note(
         self, history: History, known: Known, holes: Holes | None, lates: Lates | None

@@ -27,10 +27,13 @@ SETTINGS = {
     "spark.sql.codegen.cache.maxEntries": "2000",  # a batch may need more than the usual 100
     "spark.sql.streaming.minBatchesToRetain": "10",  # Spark's own log; ours keeps the last few
     "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.ui.explainMode": "simple",  # every job begins with its plan as text
+    "spark.sql.lightweightPlanChangeValidation": "false",  # a check after every step of planning
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # a stack trace for every expression
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.extraClassPath": str(_HADOOP),  # 700 settings fewer to copy for every job
-    "spark.driver.extraJavaOptions": f"{QUIET} -XX:+UseParallelGC",  # rows at hand live a batch
+    # rows at hand live for a batch: no collector that moves them about, and room while they do
+    "spark.driver.extraJavaOptions": f"{QUIET} -XX:+UseParallelGC -XX:NewRatio=1",
 }
 
 
