@@ -14,9 +14,9 @@ from laxity.spark.doubt import Doubt
 from laxity.spark.history import Added, Holes
 from laxity.spark.lates import Lates, fates_of
 from laxity.spark.latest import RETRACTED
-from laxity.spark.replay import REVISED
+from laxity.spark.replay import REVISED, TENTATIVE
 
-NO_RESULTS = {"first": 0, "revised": 0, "retracted": 0}
+NO_RESULTS = {"first": 0, "tentative": 0, "revised": 0, "retracted": 0}
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,15 @@ def numbers_of(
 
 
 def by_status() -> list[Column]:
-    """How many results are given for the first time, again, and taken back."""
+    """How many results are given for the first time, not as final, again, and taken back."""
     return [
         F.expr("count_if(_revision = 0)").alias("first"),
+        F.expr(f"count_if(_status = '{TENTATIVE}')").alias("tentative"),
         F.expr(f"count_if(_status = '{REVISED}')").alias("revised"),
         F.expr(f"count_if(_status = '{RETRACTED}')").alias("retracted"),
     ]
+
+
+def any_open(said: Mapping[str, int]) -> bool:
+    """Whether any of the results so counted may still change."""
+    return said["tentative"] + said["revised"] + said["retracted"] > 0

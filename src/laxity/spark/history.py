@@ -104,7 +104,7 @@ class History:
             found = late_keys(rows.where(f"NOT {OLD}"), self.places)
         else:
             found = suspects(rows, self.tables.read(HOLES), self.places, self.moment)
-        keys = self.at_hand(found)
+        keys = self.at_hand(found.coalesce(1))  # so Spark sees that two uses of them are the same
         counts = [F.count(F.lit(1)).alias("n_keys"), F.count_if(FRESH).alias("n_fresh")]
         return Suspects(keys, self.aside.begin(lambda: measured(keys, counts)))
 

@@ -1,7 +1,8 @@
 """Evaluate again what late rows change, and tell what is new about it.
 
-The affected results are evaluated twice on the rows they depend on: with the rows that are due and
-without them, which is what had been answered. Only what differs is given out.
+The affected results are evaluated on the rows they depend on, those that are due among them, and
+compared with what was answered before: answers that are not final are kept for it. Only what
+differs is given out.
 """
 
 from collections.abc import Sequence
@@ -43,26 +44,24 @@ class Replay:
         there = results.withColumn(KEY, self.places.key).join(self._times(), KEY, "left")
         return there.where(wanted | self._touched()).select(*results.columns)
 
-    def before(self) -> DataFrame:
-        """The affected results without the rows."""
-        rows = self.places.without(as_came(self._slices(OLD)))
-        return self.asked(self.evaluate(rows), F.lit(False))
-
-    def changes(self, after: DataFrame, before: DataFrame, given: DataFrame | None) -> DataFrame:
+    def changes(self, after: DataFrame, given: DataFrame | None) -> DataFrame:
         """The results that the rows make new, other or void, with status and revision.
 
-        `after` and `before` are the affected results with the rows and without, `given` what was
-        given out again before.
+        `after` are the affected results with the rows, `given` the answers kept.
         """
         names = self.app.naming(self.places.by)
-        sides = [_as_one(after, names, "_after"), _as_one(before, names, "_before")]
-        both = (
-            sides[0]
-            .unionByName(sides[1], allowMissingColumns=True)
-            .groupBy(*names)
-            .agg(*(F.expr(f"first({side}, true)").alias(side) for side in ("_before", "_after")))
+        both = _as_one(after, names, "_after")
+        last = [F.expr(f"CAST(NULL AS {_type(both, '_after')})"), F.expr("CAST(NULL AS INT)")]
+        if given is not None:
+            before = self.asked(given, F.lit(False)).withColumnRenamed("_value", "_before")
+            both = both.unionByName(before, allowMissingColumns=True)
+            last = [F.expr("max_by(_before, _revision)"), F.expr("max(_revision)")]
+        both = both.groupBy(*names).agg(
+            F.expr("first(_after, true)").alias("_after"),
+            last[0].alias("_before"),
+            last[1].alias("_revision"),
         )
-        return _revised(both.where(~_same(both)), names, given)
+        return _revised(both.where(~_same(both)), names)
 
     def _slices(self, which: str) -> DataFrame:
         return self.lates.doubt.rows.where(which).where(self._needed())
@@ -107,24 +106,25 @@ def _values(both: DataFrame) -> list[str]:
     return cast(StructType, both.schema["_after"].dataType).names
 
 
-def _revised(changed: DataFrame, names: Sequence[str], given: DataFrame | None) -> DataFrame:
-    """Changed results with status and revision, given what was given out before."""
-    if given is None:
-        changed = changed.withColumn("_given", F.expr("CAST(NULL AS INT)"))
-    else:
-        last = given.groupBy("_name").agg(F.max("_revision").alias("_given"))
-        changed = changed.withColumn("_name", F.struct(*names)).join(last, "_name", "left")
-    first = "_before IS NULL AND _given IS NULL"
+def _type(rows: DataFrame, column: str) -> str:
+    return rows.schema[column].dataType.simpleString()
+
+
+def _revised(changed: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Changed results with status and revision; the last revision given is with them."""
     void = f"IF(_after IS NULL, '{RETRACTED}', '{REVISED}')"
     return changed.select(
         *names,
         *(F.col("_after")[name].alias(name) for name in _values(changed) if name != "_"),
-        F.expr(f"IF({first}, '{TENTATIVE}', {void})").alias("_status"),
-        F.expr(f"IF({first}, 0, coalesce(_given, 0) + 1)").alias("_revision"),
+        F.expr(f"IF(_revision IS NULL, '{TENTATIVE}', {void})").alias("_status"),
+        F.expr("coalesce(_revision + 1, 0)").alias("_revision"),
     )
 
 
-def given_again(changed: DataFrame, names: Sequence[str]) -> DataFrame:
-    """What to remember of changed results: their last revision, if it is not the first."""
-    again = changed.where(F.col("_revision") > 0)
-    return again.select(F.struct(*names).alias("_name"), "_revision", "_event")
+def may_change(told: DataFrame, names: Sequence[str]) -> DataFrame:
+    """What to keep of results that are given out: those that are not final, as they are now."""
+    own = ("_status", "_revision")
+    values = [name for name in told.columns if name not in (*names, *own)]
+    value = F.struct(F.lit(1).alias("_"), *values)
+    there = F.when(F.col("_status") != RETRACTED, value).alias("_value")
+    return told.where(F.col("_status") != FINAL).select(*names, there, "_revision")

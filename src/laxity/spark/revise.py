@@ -22,20 +22,20 @@ from laxity.durations import show_us
 from laxity.spark.app import App, Evaluation
 from laxity.spark.changing import EVENT_US, changing
 from laxity.spark.doubt import Doubt
-from laxity.spark.found import NO_RESULTS, Found, by_status, numbers_of
-from laxity.spark.history import History, Holes
+from laxity.spark.found import NO_RESULTS, Found, any_open, by_status, numbers_of
+from laxity.spark.history import Added, History, Holes
 from laxity.spark.holes import OPEN, meets
 from laxity.spark.intake import measured, riding
 from laxity.spark.known import Known, lateness, too_late
 from laxity.spark.lates import Lates, counts, decision, new_holes, settled, undisputed
 from laxity.spark.latest import keyed
 from laxity.spark.places import KEY, Places, small
-from laxity.spark.replay import FINAL, TENTATIVE, Replay, given_again
+from laxity.spark.replay import FINAL, TENTATIVE, Replay, may_change
 from laxity.spark.stage import Outcome, Turn
 from laxity.spark.travel import Journeys
 from laxity.spark.used import Used
 
-WAITING, REVISIONS = "waiting", "revisions"
+WAITING, GIVEN = "waiting", "given"
 
 Evaluated = tuple[DataFrame, DataFrame | None]  # results, and what has changed in older ones
 
@@ -102,27 +102,29 @@ class Revise:
         known = self._known(rows, history, before.n_waiting)
         n_lates = seen["late"] + before.n_waiting
         doubted = turn.aside.begin(partial(self._doubt, known, history, n_lates, before.n_doubted))
-        added = {RECENT: history.keep_recent(known.on_time(history.moment))}
+        n_recent = history.keep_recent(known.on_time(history.moment))
         lates = self._lates(doubted(), history) if n_lates else None
         present = known.present(history.moment, None if lates is None else lates.recent())
         evaluated = self._evaluated(self._evaluation(turn), present, lates, history)
         doubt = doubted()
         holes = None if doubt is None else history.open_holes(doubt)
-        added[CONTEXTS] = history.keep_contexts(present, lates, doubt, holes)
-        added[JOINED] = history.keep_joined(lates)
-        self._note(history, known, holes, lates)
+        found = Found(history.moment, seen, lates, doubt, holes)
+        keeping = turn.aside.begin(partial(self._keep, history, known, present, found))
         answers, changed = evaluated()
+        if changed is None and (holes is not None or self.places.step is None):
+            answers = history.at_hand(answers)  # those that are not final are read once more
         results = self._told(answers, holes, history.moment)
         if changed is not None:
             results = results.unionByName(changed)
-        found = Found(history.moment, seen, lates, doubt, holes)
+        memory = cache(lambda: found.memory(before, {RECENT: n_recent} | keeping()))
         told, statuses = riding(results, by_status())
-        by_result = (lambda: NO_RESULTS) if found.no_results else (lambda: statuses.get)
-        memory = cache(partial(found.memory, before, added))
 
-        def remember() -> None:
-            said = by_result()
-            self._remember(changed, said["revised"] + said["retracted"] > 0, history)
+        def by_result() -> dict[str, Any]:
+            return NO_RESULTS if found.no_results else statuses.get
+
+        def afterwards() -> None:
+            keeping()
+            self._remember(results, any_open(by_result()), history)
 
         return Outcome(
             keyed(told, self.app.naming(self.places.by)),
@@ -133,7 +135,7 @@ class Revise:
             late=too_late(rows, history.moment),
             dead=None if lates is None else self.places.without(lates.dead()),
             empty=found.no_results,
-            afterwards=remember,
+            afterwards=afterwards,
         )
 
     def _seen(
@@ -211,9 +213,8 @@ class Revise:
 
         def both() -> Evaluated:
             everything = rows.unionByName(self.places.without(replay.older()))
-            asked, before = replay.asked(evaluate(everything), wanted), replay.before()
-            results, given = history.at_hand(asked), history.tables.read(REVISIONS)
-            changed = history.at_hand(replay.changes(results.where(answered), before, given))
+            results = history.at_hand(replay.asked(evaluate(everything), wanted))
+            changed = replay.changes(results.where(answered), history.tables.read(GIVEN))
             return results.where(~answered), changed
 
         return both if self.app.own_query else history.aside.begin(both)
@@ -227,27 +228,32 @@ class Revise:
             status = F.when(meets(moment), TENTATIVE).otherwise(FINAL)
         return answers.withColumns({"_status": status, "_revision": F.lit(0)}).drop(KEY, OPEN)
 
-    def _remember(self, changed: DataFrame | None, again: bool, history: History) -> None:
-        """Note which results were given out again, if any were."""
-        if changed is not None and again:
-            noted = given_again(changed, self.app.naming(self.places.by))
-            newest_us = history.moment.answered_us
-            history.tables.append(REVISIONS, noted, expire_by=EVENT_US, newest=newest_us)
-        history.tables.expire(REVISIONS, history.moment.final_us + 1)
+    def _remember(self, results: DataFrame, some_open: bool, history: History) -> None:
+        """Keep the answers that may still change, if there are any."""
+        if some_open:
+            answers = may_change(results, self.app.naming(self.places.by))
+            newest_us = history.moment.edge_us
+            history.tables.append(GIVEN, answers, expire_by=EVENT_US, newest=newest_us)
+        history.tables.expire(GIVEN, history.moment.final_us + 1)
 
-    def _note(
-        self, history: History, known: Known, holes: Holes | None, lates: Lates | None
-    ) -> None:
-        """Note the rows that wait, and the holes that can no longer be found from rows."""
+    def _keep(
+        self, history: History, known: Known, present: DataFrame, found: Found
+    ) -> dict[str, Added]:
+        """Begin to keep what later batches need, beside the evaluation; gives what was added."""
+        lates, holes = found.lates, found.holes
+        added = {
+            CONTEXTS: history.keep_contexts(present, lates, found.doubt, holes),
+            JOINED: history.keep_joined(lates),
+        }
         if lates is not None and (lates.n.waiting or known.waited is not None):
             history.tables.replace(WAITING, self.places.without(lates.waiting()))
             history.tables.begin(WAITING, history.aside)
-        if self.places.step is None:
-            return
-        late_holes = None
-        if lates is not None and lates.n.behind:
-            late_holes = new_holes(lates.due(), self.places, history.moment)
-        history.note(holes, late_holes)
+        if self.places.step is not None:
+            late_holes = None
+            if lates is not None and lates.n.behind:
+                late_holes = new_holes(lates.due(), self.places, history.moment)
+            history.note(holes, late_holes)
+        return added
 
     def _nothing_new(self, rows: DataFrame, before: ReviseMemory, moment: Moment) -> Outcome:
         """No row came: nothing to do, and no job to find that out."""

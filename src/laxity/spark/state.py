@@ -10,6 +10,7 @@ Nothing that a committed batch refers to is ever changed: writes go to folders o
 `sweep` deletes only what no kept commit refers to.
 """
 
+import threading
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ class Tables:
         self._writes: dict[str, _Write] = {}
         self._begun: dict[str, Callable[[], None]] = {}
         self._opened: dict[str, DataFrame] = {}
+        self._beginning = threading.Lock()
         self._label: Callable[[str], str] = str
 
     def called(self, label: Callable[[str], str]) -> "Tables":
@@ -136,19 +138,20 @@ class Tables:
         self._begin(self._label(name), aside)
 
     def _begin(self, name: str, aside: Asides) -> None:
-        self._begun[name] = aside.begin(partial(self._save, self._writes[name]))
+        with self._beginning:  # a stage may still plan while the results are written
+            if name not in self._begun:
+                self._begun[name] = aside.begin(partial(self._save, self._writes[name]))
 
     def _save(self, write: _Write) -> None:
         write_folder(write.rows(), self._files, write.folder)
 
     def write(self, aside: Asides) -> Callable[[], None]:
         """Begin to carry out what was planned, side by side; what comes back waits for it."""
-        for name in self._writes:
-            if name not in self._begun:
-                self._begin(name, aside)
+        for name in list(self._writes):
+            self._begin(name, aside)
 
         def wait() -> None:
-            for result in self._begun.values():
+            for result in list(self._begun.values()):
                 result()
 
         return wait
