@@ -87,7 +87,10 @@ class History:
     def recent(self) -> DataFrame | None:
         """The rows of the last span, as of the last batch, at hand, with their places."""
         parts = [rows for name in (RECENT, JOINED) if (rows := self.tables.read(name)) is not None]
-        return self._placed(self.at_hand(_union(parts))) if parts else None
+        if not parts:
+            return None
+        cores = parts[0].sparkSession.sparkContext.defaultParallelism
+        return self._placed(self.at_hand(_union(parts).coalesce(cores)))
 
     def contexts(self) -> DataFrame | None:
         """The older rows that are kept, with their places."""

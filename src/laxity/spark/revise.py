@@ -109,13 +109,13 @@ class Revise:
         doubt = doubted()
         holes = None if doubt is None else history.open_holes(doubt)
         found = Found(history.moment, seen, lates, doubt, holes)
-        keeping = turn.aside.begin(partial(self._keep, history, known, present, found))
         answers, changed = evaluated()
         if changed is None and (holes is not None or self.places.step is None):
             answers = history.at_hand(answers)  # those that are not final are read once more
         results = self._told(answers, holes, history.moment)
         if changed is not None:
             results = results.unionByName(changed)
+        keeping = turn.aside.begin(partial(self._keep, history, known, present, found))
         memory = cache(lambda: found.memory(before, {RECENT: n_recent} | keeping()))
         told, statuses = riding(results, by_status())
 
