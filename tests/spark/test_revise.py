@@ -121,6 +121,20 @@ def test_rows_too_late_or_unexpected_are_on_record_and_change_nothing(
     assert kept[0] < len(meter)  # hours 6 to 17 are near no hole
 
 
+def test_only_answers_that_may_change_are_kept(spark: SparkSession, work: Path) -> None:
+    whole, holed = ([(meter, hour, 1) for hour in range(31)] for meter in (1, 2))
+    readings.write(work / "in", 0, [*whole, *(row for row in holed if row[1] != 22)])
+    stream = readings.stream(spark, work / "in")
+    sink = lx.memory()
+    stream = stream.revise(TOTALS, by="meter", lateness="12h", period="1h")
+    said = traces.run(stream, work, sink).report().stages["revise"]
+    kept = spark.read.parquet(str(work / "checkpoint/state/given/*")).collect()
+    told = [row for row in sink.rows() if row["_status"] == "tentative"]
+    assert {row["meter"] for row in told} == {2}
+    assert {(r["meter"], r["_event"]) for r in kept} == {(r["meter"], r["_event"]) for r in told}
+    assert said["tentative"] == len(kept) < said["first"]
+
+
 def flat(rows: DataFrame) -> DataFrame:
     """The readings of two sources as one."""
     both = [F.coalesce(f"north.{name}", f"south.{name}").alias(name) for name in ("meter", "kwh")]

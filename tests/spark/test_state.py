@@ -148,3 +148,20 @@ def test_a_failed_write_fails_the_batch(store: Store) -> None:
 def test_a_table_reads_back_from_its_json() -> None:
     table = Table(columns={"type": "struct", "fields": []}, segments=(Segment(batch_id=3),))
     assert Table.model_validate_json(table.model_dump_json()) == table
+
+
+def test_a_write_that_has_begun_is_not_begun_again(spark: SparkSession, tmp_path: Path) -> None:
+    store, aside = Store(spark, tmp_path), Asides()
+    tables, written = store.turn(), list[int]()
+
+    def made() -> DataFrame:
+        written.append(1)
+        return store.rows(0, 3)
+
+    tables.append("t", store.rows(0, 0), made=made)
+    tables.begin("t", aside)
+    tables.write(aside)()
+    tables.write(aside)()
+    assert written == [1]
+    store.commit(tables)
+    assert store.ids() == [0, 1, 2]

@@ -3,7 +3,8 @@
 `laxity.core.revise` has the mathematics; here they become filters and joins. A batch without late
 rows evaluates the app once, on its rows and those of the last span, and keeps the results between
 the edge before and the edge after. Late rows that are due add the results they affect, evaluated on
-slices of the history (`replay.py`); which rows the history keeps is told in `history.py`.
+slices of the history (`replay.py`); which rows the history keeps is told in `history.py`. What is
+on the way to the results is planned first, and what is kept for later batches beside their writing.
 """
 
 from collections.abc import Callable, Sequence
@@ -109,12 +110,7 @@ class Revise:
         doubt = doubted()
         holes = None if doubt is None else history.open_holes(doubt)
         found = Found(history.moment, seen, lates, doubt, holes)
-        answers, changed = evaluated()
-        if changed is None and (holes is not None or self.places.step is None):
-            answers = history.at_hand(answers)  # those that are not final are read once more
-        results = self._told(answers, holes, history.moment)
-        if changed is not None:
-            results = results.unionByName(changed)
+        results = self._results(evaluated(), holes, history)
         keeping = turn.aside.begin(partial(self._keep, history, known, present, found))
         memory = cache(lambda: found.memory(before, {RECENT: n_recent} | keeping()))
         told, statuses = riding(results, by_status())
@@ -164,14 +160,14 @@ class Revise:
     ) -> Doubt | None:
         """All rows of the keys in doubt, at hand, the late ones judged; None if no key is.
 
-        With late rows some are, so all is planned while they are looked for, as if they were as
-        many as in the batch before.
+        With late rows some are, so all is planned while they are looked for, as if no more were
+        than in the batch before or than there are late rows.
         """
         if self.places.step is None and not n_lates:
             return None
         suspected = history.suspects(known)
         if n_lates:
-            n_keys = suspected.n_keys if n_before is None else n_before
+            n_keys = suspected.n_keys if n_before is None else max(n_before, n_lates)
             rows = history.in_doubt(known, suspected.keys, n_keys, older=True)
             rows = settled(rows, self.trigger, self.places, history.moment)
         elif n_keys := suspected.n_keys:
@@ -218,6 +214,15 @@ class Revise:
             return results.where(~answered), changed
 
         return both if self.app.own_query else history.aside.begin(both)
+
+    def _results(self, evaluated: Evaluated, holes: Holes | None, history: History) -> DataFrame:
+        """All that is told, with status and revision."""
+        answers, changed = evaluated
+        if changed is not None:
+            return self._told(answers, holes, history.moment).unionByName(changed)
+        if holes is not None or self.places.step is None:
+            answers = history.at_hand(answers)  # those that are not final are read once more
+        return self._told(answers, holes, history.moment)
 
     def _told(self, answers: DataFrame, holes: Holes | None, moment: Moment) -> DataFrame:
         """The answers, with status."""
