@@ -29,7 +29,7 @@ from laxity.spark.intake import measured, riding
 from laxity.spark.keep import kept
 from laxity.spark.known import OLD, Known
 from laxity.spark.lates import Lates, as_came
-from laxity.spark.places import KEY, US, Places, of_keys
+from laxity.spark.places import FEW, KEY, US, Places, of_keys
 from laxity.spark.state import Tables
 from laxity.spark.used import Used
 
@@ -58,7 +58,7 @@ class Suspects:
 
 @dataclass(frozen=True)
 class Holes:
-    """The keys with open holes near, one row each, at most `n_keys`, and how many holes that are.
+    """The keys with open holes near, one row each, about `n_keys`, and how many holes they have.
 
     What was `counted` is known once a job has read them: the holes `between` rows, and those `left`
     behind, which are new in the table of holes.
@@ -100,14 +100,16 @@ class History:
     def _placed(self, rows: DataFrame) -> DataFrame:
         return self.places.of(self.used.widen(rows))
 
-    def suspects(self, known: Known) -> Suspects:
-        """The keys in doubt."""
+    def suspects(self, known: Known, n_before: int | None) -> Suspects:
+        """The keys in doubt; in the last batch so many were."""
         rows = known.accepted(self.moment)
         if self.places.step is None:
             found = late_keys(rows.where(f"NOT {OLD}"), self.places)
         else:
             found = suspects(rows, self.tables.read(HOLES), self.places, self.moment)
-        keys = self.at_hand(found.coalesce(1))  # so Spark sees that two uses of them are the same
+        if n_before is not None and n_before <= FEW:
+            found = found.coalesce(1)  # so Spark sees that two uses of them are the same
+        keys = self.at_hand(found)
         counts = [F.count(F.lit(1)).alias("n_keys"), F.count_if(FRESH).alias("n_fresh")]
         return Suspects(keys, self.aside.begin(lambda: measured(keys, counts)))
 

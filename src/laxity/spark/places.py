@@ -10,7 +10,7 @@ from laxity.durations import Duration, duration_us
 from laxity.errors import ConfigError
 from laxity.spark.sources import quoted_name
 
-FEW = 200_000
+FEW = 200_000  # rows that can be sent to every executor
 KEY, US, AT = "_key", "_us", "_at"  # beside a row's own columns, while a batch is worked on
 
 

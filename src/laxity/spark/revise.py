@@ -165,7 +165,7 @@ class Revise:
         """
         if self.places.step is None and not n_lates:
             return None
-        suspected = history.suspects(known)
+        suspected = history.suspects(known, n_before)
         if n_lates:
             n_keys = suspected.n_keys if n_before is None else max(n_before, n_lates)
             rows = history.in_doubt(known, suspected.keys, n_keys, older=True)
