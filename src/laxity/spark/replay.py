@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from laxity.core.moment import Moment
-from laxity.spark.app import App, Evaluation
+from laxity.spark.app import OWN, App, Evaluation
 from laxity.spark.changing import changing, changing_in
 from laxity.spark.known import OLD
 from laxity.spark.lates import DUE, LATE, Lates, as_came
@@ -51,7 +51,8 @@ class Replay:
         """
         names = self.app.naming(self.places.by)
         both = _as_one(after, names, "_after")
-        last = [F.expr(f"CAST(NULL AS {_type(both, '_after')})"), F.expr("CAST(NULL AS INT)")]
+        value = both.schema["_after"].dataType
+        last = [F.lit(None).cast(value), F.lit(None).cast("int")]
         if given is not None:
             before = self.asked(given, F.lit(False)).withColumnRenamed("_value", "_before")
             both = both.unionByName(before, allowMissingColumns=True)
@@ -106,10 +107,6 @@ def _values(both: DataFrame) -> list[str]:
     return cast(StructType, both.schema["_after"].dataType).names
 
 
-def _type(rows: DataFrame, column: str) -> str:
-    return rows.schema[column].dataType.simpleString()
-
-
 def _revised(changed: DataFrame, names: Sequence[str]) -> DataFrame:
     """Changed results with status and revision; the last revision given is with them."""
     void = f"IF(_after IS NULL, '{RETRACTED}', '{REVISED}')"
@@ -123,8 +120,7 @@ def _revised(changed: DataFrame, names: Sequence[str]) -> DataFrame:
 
 def may_change(told: DataFrame, names: Sequence[str]) -> DataFrame:
     """What to keep of results that are given out: those that are not final, as they are now."""
-    own = ("_status", "_revision")
-    values = [name for name in told.columns if name not in (*names, *own)]
+    values = [name for name in told.columns if name not in (*names, *OWN)]
     value = F.struct(F.lit(1).alias("_"), *values)
     there = F.when(F.col("_status") != RETRACTED, value).alias("_value")
     return told.where(F.col("_status") != FINAL).select(*names, there, "_revision")
