@@ -28,6 +28,7 @@ class Hold:
     wait_us: int = 5 * SECOND
     name: str = "hold"
     terms: str = "holds rows for a while"
+    key: tuple[str, ...] = ()
 
     def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
         return ()
@@ -73,6 +74,7 @@ class Leak:
 
     name: str = "leak"
     terms: str = "loses rows"
+    key: tuple[str, ...] = ()
 
     def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
         return ()

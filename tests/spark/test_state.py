@@ -1,3 +1,4 @@
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from laxity.errors import StateError
 from laxity.spark.aside import Asides
 from laxity.spark.checkpoint import Commit, Segment, Table
 from laxity.spark.files import LocalFiles
-from laxity.spark.state import FAN, Tables, fold, sweep
+from laxity.spark.gather import brought_together
+from laxity.spark.keep import kept, of_unknown_origin
+from laxity.spark.state import FAN, Standing, Tables, fold, sweep
 
 
 @given(st.integers(0, 600))
@@ -59,6 +62,51 @@ class Store:
 
     def n_files(self) -> int:
         return sum(path.is_file() for path in Path(self.files.uri[7:]).rglob("*.parquet"))
+
+
+@pytest.mark.spark
+def test_rows_left_at_hand_stay_until_others_are_left(spark: SparkSession, work: Path) -> None:
+    rows, gone = spark.range(1), list[str]()
+
+    def after(before: Standing, *names: str) -> Standing:
+        tables = Tables(spark, LocalFiles(str(work)), {}, 0, before)
+        for name in names:
+            tables.leave(name, rows, partial(gone.append, name))
+        return before.replaced(tables.left)
+
+    one = after(Standing(), "a")
+    two = after(one, "b")
+    assert set(two.rows) == {"a", "b"}
+    assert not gone
+    after(two, "a")
+    assert gone == ["a"]
+    tables = Tables(spark, LocalFiles(str(work)), {}, 0, two)
+    assert tables.standing("a") is rows
+    assert tables.called(lambda name: f"x-{name}").standing("a") is None
+
+
+@pytest.mark.spark
+def test_rows_made_of_those_of_the_batch_before_leave_no_trace_of_them(
+    spark: SparkSession,
+) -> None:
+    """What Spark tells of them must not grow; they lie as before, so nothing is moved."""
+    key = spark.range(5).withColumn("n", F.lit(1))
+    rows, told = brought_together(spark.range(100), ["id"]), list[str]()
+    for floor in range(4):
+        more = rows.join(F.broadcast(key), "id").where(f"n > -{floor}").select("id")
+        made, _ = kept(rows.union(more).where(f"id >= {floor}"))
+        rows = of_unknown_origin(made)
+        plan = rows._jdf.queryExecution().analyzed()
+        told.append(f"{plan.stats().sizeInBytes()} {plan.constraints()}")
+    assert len(set(told)) == 1
+    counted = rows.groupBy("id").count()
+    assert "Exchange" not in counted._jdf.queryExecution().executedPlan().toString()
+    naive = [1] * 100
+    for floor in range(4):
+        naive = [n * (2 if id_ < 5 else 1) * (id_ >= floor) for id_, n in enumerate(naive)]
+    assert {r["id"]: r["count"] for r in counted.collect()} == {
+        i: n for i, n in enumerate(naive) if n
+    }
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ from laxity.spark.intake import arrival_columns, measured, n_results, read_laten
 from laxity.spark.phases import Phases
 from laxity.spark.sinks import Sink
 from laxity.spark.stage import Outcome
-from laxity.spark.state import Tables, sweep
+from laxity.spark.state import Standing, Tables, sweep
 from laxity.spark.wall import now_us
 
 log = logging.getLogger("laxity")
@@ -81,6 +81,7 @@ class BatchRunner:
         )
         if checkpoint.last:
             self._progress.restore(checkpoint.last.memories[PROGRESS], now_us())
+        self._standing = Standing()
         self._rides = not plan.branch.stages and plan.sink.one_pass
         self._course = Course(plan.branch, self._progress, self._rides, plan.dated)
         self._result_columns = [n_results()]
@@ -107,7 +108,8 @@ class BatchRunner:
         started_us = now_us()
         checkpoint, last = self._checkpoint, self._checkpoint.last
         phases = Phases(rows.sparkSession, f"{self._plan.pipeline} · batch {batch_id}")
-        tables = Tables(rows.sparkSession, checkpoint.files, last.tables if last else {}, batch_id)
+        committed = last.tables if last else {}
+        tables = Tables(rows.sparkSession, checkpoint.files, committed, batch_id, self._standing)
         aside = Asides()
         try:
             with phases.phase("intake"):
@@ -149,6 +151,7 @@ class BatchRunner:
                 promises=self._promises(latency),
             )
             checkpoint.commit(self._commit(report, flows, tables))
+            self._standing = self._standing.replaced(tables.left)
         BatchRunner.n_run += 1
         with phases.phase("report"):
             checkpoint.reports.append(report.model_copy(update={"phases_s": phases.seconds}))

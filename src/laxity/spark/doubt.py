@@ -5,7 +5,6 @@ brought together once, and whatever is to be found out about late rows (`lates.p
 (`holes.py`) is worked out there.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -26,14 +25,10 @@ OF_KEY = (FRESH, LATELY, ON_TIME, NOTED)
 
 @dataclass(frozen=True)
 class Doubt:
-    """All rows known of the keys in doubt, a key's in one place; about `n_keys` of them.
-
-    How many they are exactly, `counted` tells later.
-    """
+    """All rows known of the keys in doubt, a key's in one place; about `n_keys` of them."""
 
     rows: DataFrame
     n_keys: int
-    counted: Callable[[], int]
 
 
 def late_keys(rows: DataFrame, places: Places) -> DataFrame:
@@ -64,7 +59,8 @@ def suspects(rows: DataFrame, holes: DataFrame | None, places: Places, moment: M
         from_us = changing_in(moment.answered_us - moment.span_us, "last_us")
         nothing = [f"CAST(NULL AS BIGINT) AS {name}" for name in (AT, US)]
         marks = [f"{KEY}.*", *nothing, f"false AS {OLD}", f"true AS {NEW}"]
-        told = told.union(holes.where(f"last_us > {from_us}").selectExpr(*marks))
+        marked = holes.where(f"last_us > {from_us}").selectExpr(*marks)
+        told = told.union(places.together(marked))
     keys = _summed(told, places)
     goes_on = F.col("_last_us") >= changing(moment.newest_us, F.col("_last_us"))
     clean = F.coalesce(F.col("_full") & goes_on & ~F.col(FRESH), F.lit(False))

@@ -18,6 +18,7 @@ from laxity.spark.aside import Asides
 from laxity.spark.branch import Branch, made_rows, sources_rows, together
 from laxity.spark.checkpoint import Commit
 from laxity.spark.files import Files
+from laxity.spark.gather import brought_together
 from laxity.spark.intake import (
     Taken,
     arrival_columns,
@@ -128,7 +129,7 @@ class Course:
             advance = self._advance(query, {}, batch)
             taken = Taken(live(observed, names), all_rows, lambda: seen.get, query.names, advance)
             return AtHand(all_rows, {query.name: taken})
-        kept_rows = stamped(_kept(rows, batch), query.sources, began_us)
+        kept_rows = stamped(_kept(_by_key(rows, query), batch), query.sources, began_us)
         all_rows = self._all_rows(kept_rows)
         first: dict[str, Taken] = {}
         for branch in query.walk():
@@ -221,6 +222,12 @@ class Course:
             rows = outcome.rows
             outcomes.append(outcome)
         return outcomes
+
+
+def _by_key(rows: DataFrame, query: Branch) -> DataFrame:
+    """The rows, those of a key in one place if the first stage works by key."""
+    key = query.stages[0].key if query.stages else ()
+    return brought_together(rows, key) if key and set(key) <= set(rows.columns) else rows
 
 
 def _kept(rows: DataFrame, batch: Batch, made: bool = False) -> DataFrame:

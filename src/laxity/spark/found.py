@@ -11,7 +11,7 @@ from laxity.core.holes import BEGINNING
 from laxity.core.ledger import Fates
 from laxity.core.moment import Moment, ReviseMemory
 from laxity.spark.doubt import Doubt
-from laxity.spark.history import Added, Holes
+from laxity.spark.history import Holes
 from laxity.spark.lates import Lates, fates_of
 from laxity.spark.latest import RETRACTED
 from laxity.spark.replay import REVISED, TENTATIVE
@@ -40,16 +40,23 @@ class Found:
         return fates_of(self.seen, self.lates)
 
     @property
+    def _n_doubted(self) -> int:
+        if self.lates is not None:
+            return self.lates.n.keys
+        return self.doubt.n_keys if self.doubt else 0
+
+    @property
     def _n_due(self) -> int:
         return self.lates.n.due if self.lates else 0
 
-    def memory(self, before: ReviseMemory, added: Mapping[str, Added]) -> ReviseMemory:
-        """What to remember, once it can be said how many rows were added to each table."""
-        stock = self.moment.stocked(before.stock, {table: n() for table, n in added.items()})
-        newest_us, n_waiting = self.moment.newest_us, self.fates.held
-        n_doubted = self.doubt.counted() if self.doubt else 0
+    def memory(self, before: ReviseMemory, n_recent: int, added: Mapping[int, int]) -> ReviseMemory:
+        """What to remember; `added` are contexts, by bucket."""
         return ReviseMemory(
-            newest_us=newest_us, n_waiting=n_waiting, n_doubted=n_doubted, stock=stock
+            newest_us=self.moment.newest_us,
+            n_waiting=self.fates.held,
+            n_doubted=self._n_doubted,
+            n_recent=n_recent,
+            stock=self.moment.stocked(before.stock, added),
         )
 
     def numbers(self, memory: ReviseMemory) -> dict[str, Any]:

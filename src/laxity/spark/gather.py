@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.spark.changing import changing
+from laxity.spark.sources import quoted
 
 ONE_TASK = 100_000  # rows that one task is done with sooner than several are started
 
@@ -20,6 +21,12 @@ def gathered(rows: DataFrame, n_rows: int) -> DataFrame:
     """The rows in one partition if they are few, else in no more than there are cores."""
     cores = rows.sparkSession.sparkContext.defaultParallelism
     return rows.coalesce(1 if n_rows <= ONE_TASK else cores)
+
+
+def brought_together(rows: DataFrame, key: Sequence[str]) -> DataFrame:
+    """The rows with those of a key in one place: whatever is worked out by key stays there."""
+    cores = rows.sparkSession.sparkContext.defaultParallelism
+    return rows.repartition(cores, *map(quoted, key))
 
 
 def in_order(

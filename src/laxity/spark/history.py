@@ -11,6 +11,9 @@ A row that leaves `recent` goes to `contexts` or is forgotten. Among recent rows
 from the rows themselves; behind them neighbours may be forgotten, hence the table. Where rows are
 not counted, every row older than recent is a context until the bound on lateness has passed. Of
 rows no more is kept than the columns that the app uses (`used.py`).
+
+Where executors live in the driver, the next batch finds recent rows at hand, a key's in one place,
+and reads the tables only after a restart.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,40 +23,36 @@ from functools import cached_property, partial, reduce
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from laxity.core.moment import CONTEXTS, JOINED, N_BUCKETS, RECENT, Moment
+from laxity.core.moment import N_BUCKETS, Moment
 from laxity.spark.aside import Asides
 from laxity.spark.changing import EVENT_US, changing
 from laxity.spark.doubt import FRESH, Doubt, late_keys, suspects
 from laxity.spark.holes import OPEN, in_context, is_present, left_behind, n_between, open_holes
 from laxity.spark.intake import measured, riding
-from laxity.spark.keep import kept
-from laxity.spark.known import OLD, Known
+from laxity.spark.keep import in_one_process, kept, of_unknown_origin
+from laxity.spark.known import OLD, Known, kept_before
 from laxity.spark.lates import Lates, as_came
 from laxity.spark.places import FEW, KEY, US, Places, of_keys
 from laxity.spark.state import Tables
 from laxity.spark.used import Used
 
-HOLES = "holes"
+RECENT, JOINED, CONTEXTS, HOLES = "recent", "joined", "contexts", "holes"
 
-Added = Callable[[], dict[int, int]]  # rows added to a table, by bucket; asked after the write
+Added = Callable[[], dict[int, int]]  # contexts added, by bucket; asked after the write
 
 
 @dataclass(frozen=True)
 class Suspects:
-    """The keys in doubt, one row each; how many is known once a job has found them."""
+    """The keys in doubt, one row each; how many, a job finds out for who asks."""
 
     keys: DataFrame
-    counted: Callable[[], Mapping[str, int]]
 
     @cached_property
-    def n_keys(self) -> int:
-        """How many there are."""
-        return self.counted()["n_keys"]
-
-    @property
-    def n_fresh(self) -> int:
-        """How many of them have no recent row."""
-        return self.counted()["n_fresh"]
+    def n(self) -> dict[str, int]:
+        """How many there are, and how many of them have no recent row."""
+        return measured(
+            self.keys, [F.count(F.lit(1)).alias("keys"), F.count_if(FRESH).alias("fresh")]
+        )
 
 
 @dataclass(frozen=True)
@@ -86,11 +85,12 @@ class History:
 
     def recent(self) -> DataFrame | None:
         """The rows of the last span, as of the last batch, at hand, with their places."""
-        parts = [rows for name in (RECENT, JOINED) if (rows := self.tables.read(name)) is not None]
-        if not parts:
-            return None
-        cores = parts[0].sparkSession.sparkContext.defaultParallelism
-        return self._placed(self.at_hand(_union(parts).coalesce(cores)))
+        standing = self.tables.standing(RECENT)
+        if standing is None:
+            read = [self.tables.read(name) for name in (RECENT, JOINED)]
+            parts = [rows for rows in read if rows is not None]
+            standing = self.at_hand(self.places.together(_union(parts))) if parts else None
+        return None if standing is None else self._placed(standing)
 
     def contexts(self) -> DataFrame | None:
         """The older rows that are kept, with their places."""
@@ -109,9 +109,7 @@ class History:
             found = suspects(rows, self.tables.read(HOLES), self.places, self.moment)
         if n_before is not None and n_before <= FEW:
             found = found.coalesce(1)  # so Spark sees that two uses of them are the same
-        keys = self.at_hand(found)
-        counts = [F.count(F.lit(1)).alias("n_keys"), F.count_if(FRESH).alias("n_fresh")]
-        return Suspects(keys, self.aside.begin(lambda: measured(keys, counts)))
+        return Suspects(self.at_hand(found))
 
     def in_doubt(self, known: Known, keys: DataFrame, n_keys: int, older: bool) -> DataFrame:
         """All rows known of the keys in doubt, about `n_keys`, with what is told of the key.
@@ -119,8 +117,12 @@ class History:
         A key's are in one place. `older` rows are needed for late ones, and for keys without recent
         ones.
         """
-        rows = known.accepted(self.moment, self.contexts() if older else None)
-        return self.places.together(of_keys(rows, keys, n_keys))
+        rows = of_keys(known.accepted(self.moment), keys, n_keys)
+        contexts = self.contexts() if older else None
+        if contexts is not None:
+            mine = of_keys(kept_before(contexts), keys, n_keys)
+            rows = rows.unionByName(self.places.together(mine))
+        return self.at_hand(rows)
 
     def open_holes(self, doubt: Doubt) -> Holes | None:
         """Where rows are missing, among those in doubt; None where nobody sees it."""
@@ -130,37 +132,41 @@ class History:
         counts = _counts(self.places, self.moment)
         return Holes(keys, doubt.n_keys, self.aside.begin(lambda: measured(keys, counts)))
 
-    def keep_recent(self, on_time: DataFrame) -> Added:
+    def keep_recent(self, on_time: DataFrame) -> None:
         """Begin to keep what is recent of the rows that came on time."""
-        moment = self.moment
-        new = on_time.where(F.col(US) > changing(moment.edge_us))
-        self._append(RECENT, new, moment.newest_us)
-        self.tables.begin(RECENT, self.aside)
-        self.tables.expire(RECENT, moment.edge_us + 1)
-        buckets = new.groupBy(self._bucket(RECENT).alias("nr")).agg(F.count(F.lit(1)).alias("n"))
-        counted = self.aside.begin(buckets.collect)
-        return lambda: {int(row["nr"]): int(row["n"]) for row in counted()}
+        self._append(RECENT, self._still_recent(on_time), self.moment.newest_us)
+        self.tables.expire(RECENT, self.moment.edge_us + 1)
 
-    def keep_joined(self, lates: Lates | None) -> Added:
+    def keep_joined(self, lates: Lates | None) -> None:
         """Begin to keep what is recent of the late rows that are due."""
-        added: Added = dict
         if lates is not None and lates.n.due > lates.n.behind:
-            recent = lates.recent().where(F.col(US) > changing(self.moment.edge_us))
-            added = self._append_counted(JOINED, recent, self.moment.newest_us)
+            self._append(JOINED, self._still_recent(lates.recent()), self.moment.newest_us)
         self.tables.expire(JOINED, self.moment.edge_us + 1)
-        return added
+
+    def leave_recent(self, present: DataFrame) -> Callable[[], int]:
+        """Leave all that is recent at hand for the next batch; gives how many rows that are."""
+        recent = self.used.narrow(self._still_recent(present))
+        if in_one_process(recent.sparkSession):  # elsewhere a plan would grow from batch to batch
+            recent, let_go = kept(recent)
+            self.tables.leave(RECENT, of_unknown_origin(recent), let_go)
+        return self.aside.begin(recent.count)
+
+    def _still_recent(self, rows: DataFrame) -> DataFrame:
+        return rows.where(F.col(US) > changing(self.moment.edge_us))
 
     def keep_contexts(
         self, present: DataFrame, lates: Lates | None, doubt: Doubt | None, holes: Holes | None
     ) -> Added:
-        """Plan to keep, of the rows that are not recent any more, what a late row may need."""
+        """Begin to keep, of the rows that are not recent any more, what a late row may need."""
         moment = self.moment
         going = [lates.behind()] if lates is not None and lates.n.behind else []
         if moment.edge_us > moment.answered_us:
             going += self._leaving(present, doubt, holes)
         added: Added = dict
         if going:
-            added = self._append_counted(CONTEXTS, _union(going), moment.edge_us)
+            counted, seen = riding(_union(going), self._by_bucket())
+            self._append(CONTEXTS, counted, moment.edge_us)
+            added = partial(_counted, seen)
         self.tables.expire(CONTEXTS, moment.final_us + 1)
         return added
 
@@ -177,22 +183,14 @@ class History:
         mine = of_keys(mine, holes.keys, holes.n_keys)
         return [mine.where(in_context(self.moment)).drop(OPEN)]
 
-    def _append_counted(self, table: str, rows: DataFrame, newest_us: int) -> Added:
-        """Begin to keep rows; the job that writes them counts them."""
-        nr = self._bucket(table)
-        counts = [F.count_if(nr == n).alias(f"n_{n}") for n in range(N_BUCKETS + 1)]
-        counted, seen = riding(rows, counts)
-        self._append(table, counted, newest_us)
-        self.tables.begin(table, self.aside)
-        return partial(_by_bucket, seen)
-
     def _append(self, table: str, rows: DataFrame, newest_us: int) -> None:
         self.tables.append(table, self.used.narrow(rows), expire_by=EVENT_US, newest=newest_us)
+        self.tables.begin(table, self.aside)
 
-    def _bucket(self, table: str) -> Column:
-        """The number of the bucket in which a row of the table expires."""
-        floor_us, width_us = self.moment.shelf(table)
-        return F.floor((F.col(US) - changing(floor_us)) / width_us)
+    def _by_bucket(self) -> list[Column]:
+        """How many rows expire in each bucket of the contexts."""
+        nr = F.floor((F.col(US) - changing(self.moment.final_us)) / self.moment.bucket_us)
+        return [F.count_if(nr == n).alias(f"n_{n}") for n in range(N_BUCKETS + 1)]
 
     def note(self, holes: Holes | None, others: DataFrame | None) -> None:
         """Note the holes that can no longer be found from recent rows, and some others."""
@@ -220,7 +218,7 @@ def _counts(places: Places, moment: Moment) -> list[Column]:
     ]
 
 
-def _by_bucket(seen: Observation) -> dict[int, int]:
+def _counted(seen: Observation) -> dict[int, int]:
     return {n: int(seen.get[f"n_{n}"]) for n in range(N_BUCKETS + 1)}
 
 

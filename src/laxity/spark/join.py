@@ -62,6 +62,7 @@ class Join:
     sources: tuple[str, ...]
 
     name = "join"
+    key = ()
 
     @property
     def terms(self) -> str:

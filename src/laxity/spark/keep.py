@@ -9,7 +9,7 @@ of a copy would be lost.
 from collections.abc import Callable
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 
 def kept(rows: DataFrame, made: bool = False) -> tuple[DataFrame, Callable[[], object]]:
@@ -17,7 +17,7 @@ def kept(rows: DataFrame, made: bool = False) -> tuple[DataFrame, Callable[[], o
 
     `made`: by a stage, and not read from a source or a table.
     """
-    if made or not str(rows.sparkSession.sparkContext.master).startswith("local"):
+    if made or not in_one_process(rows.sparkSession):
         cached = rows.persist()
         return cached, cached.unpersist
     level = StorageLevel.MEMORY_AND_DISK_DESER
@@ -28,3 +28,23 @@ def kept(rows: DataFrame, made: bool = False) -> tuple[DataFrame, Callable[[], o
         stored.unpersist(False)
 
     return copied, let_go
+
+
+def of_unknown_origin(copied: DataFrame) -> DataFrame:
+    """Copied rows of which Spark knows no more than their columns and where they lie.
+
+    Else it knows their size, estimated from what they were made of, and all they were filtered by.
+    Over the batches, rows of one made of the last one's, both grow without bound.
+    """
+    spark = copied.sparkSession
+    session, jvm = spark._jsparkSession, spark._jvm
+    assert jvm is not None
+    plan, nothing = copied._jdf.queryExecution().analyzed(), jvm.scala.Option.empty()
+    laid = plan.output(), plan.rdd(), plan.outputPartitioning(), plan.outputOrdering()
+    again = plan.copy(*laid, False, nothing, session, nothing, nothing, plan.isCheckpointedInput())
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, again), spark)
+
+
+def in_one_process(spark: SparkSession) -> bool:
+    """Whether executors live in the driver."""
+    return str(spark.sparkContext.master).startswith("local")

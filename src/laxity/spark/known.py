@@ -22,12 +22,12 @@ class Known:
     recent: DataFrame | None
     waited: DataFrame | None
 
-    def accepted(self, moment: Moment, contexts: DataFrame | None = None) -> DataFrame:
-        """All but those too late, marked; `contexts` are older rows that are kept."""
+    def accepted(self, moment: Moment) -> DataFrame:
+        """All but those too late, marked."""
         told = lateness(moment)
         parts = [_marked(self.came.where(~told["too_late"]), new=told["late"])]
-        kept = [rows for rows in (self.recent, contexts) if rows is not None]
-        parts += [_marked(rows, old=True) for rows in kept]
+        if self.recent is not None:
+            parts.append(kept_before(self.recent))
         if self.waited is not None:
             parts.append(_marked(self.waited, new=F.lit(True), waited=True))
         return reduce(DataFrame.unionByName, parts)
@@ -40,6 +40,11 @@ class Known:
         """All since the last span before this batch, late ones that are due and so recent too."""
         parts = [self.on_time(moment), self.recent, due]
         return reduce(DataFrame.unionByName, (rows for rows in parts if rows is not None))
+
+
+def kept_before(rows: DataFrame) -> DataFrame:
+    """Rows kept from the batches before, marked."""
+    return _marked(rows, old=True)
 
 
 def _marked(

@@ -46,6 +46,7 @@ class Merge:
     came: str = "_arrival"
 
     name = "merge"
+    key = ()
 
     @property
     def terms(self) -> str:

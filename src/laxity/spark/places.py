@@ -8,6 +8,7 @@ from pyspark.sql.types import IntegralType, StructType
 
 from laxity.durations import Duration, duration_us
 from laxity.errors import ConfigError
+from laxity.spark.gather import brought_together
 from laxity.spark.sources import quoted_name
 
 FEW = 200_000  # rows that can be sent to every executor
@@ -62,9 +63,8 @@ class Places:
         return "PARTITION BY " + ", ".join(self.names)
 
     def together(self, rows: DataFrame) -> DataFrame:
-        """The rows with those of a key in one place: whatever is worked out by key stays there."""
-        cores = rows.sparkSession.sparkContext.defaultParallelism
-        return rows.repartition(cores, *self.by)
+        """The rows with those of a key in one place."""
+        return brought_together(rows, self.by)
 
     @staticmethod
     def without(rows: DataFrame) -> DataFrame:

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.ledger import Fates
-from laxity.core.moment import CONTEXTS, JOINED, RECENT, Moment, ReviseMemory
+from laxity.core.moment import Moment, ReviseMemory
 from laxity.core.triggers import Trigger
 from laxity.durations import show_us
 from laxity.spark.app import App, Evaluation
@@ -76,6 +76,11 @@ class Revise:
             f"{show_us(self.lateness_us)} late, trigger {trigger}; {keeps}"
         )
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What the app and all that is found out about late rows go by."""
+        return self.places.by if self.alone else ()
+
     def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
         """How many rows are on time, late and too late."""
         if not self.alone:
@@ -103,16 +108,17 @@ class Revise:
         known = self._known(rows, history, before.n_waiting)
         n_lates = seen["late"] + before.n_waiting
         doubted = turn.aside.begin(partial(self._doubt, known, history, n_lates, before.n_doubted))
-        n_recent = history.keep_recent(known.on_time(history.moment))
+        history.keep_recent(known.on_time(history.moment))
         lates = self._lates(doubted(), history) if n_lates else None
         present = known.present(history.moment, None if lates is None else lates.recent())
         evaluated = self._evaluated(self._evaluation(turn), present, lates, history)
+        n_recent = history.leave_recent(present)
         doubt = doubted()
         holes = None if doubt is None else history.open_holes(doubt)
         found = Found(history.moment, seen, lates, doubt, holes)
         results = self._results(evaluated(), holes, history)
         keeping = turn.aside.begin(partial(self._keep, history, known, present, found))
-        memory = cache(lambda: found.memory(before, {RECENT: n_recent} | keeping()))
+        memory = cache(lambda: found.memory(before, n_recent(), keeping()()))
         told, statuses = riding(results, by_status())
 
         def by_result() -> dict[str, Any]:
@@ -143,7 +149,7 @@ class Revise:
             return rows, turn.seen | {"newest_us": max(newest)} if newest else None
         if turn.before is not None and turn.before.empty:
             return rows, None
-        rows = history.at_hand(rows, made=True)
+        rows = history.at_hand(self.places.together(rows), made=True)
         said = lateness(history.moment).items()
         newest_us = F.unix_micros(F.max("_event")).alias("newest_us")
         numbers = measured(rows, [*(F.count_if(holds).alias(n) for n, holds in said), newest_us])
@@ -152,7 +158,7 @@ class Revise:
     def _known(self, rows: DataFrame, history: History, n_waited: int) -> Known:
         """The rows this batch may look at."""
         waited = history.tables.read(WAITING) if n_waited else None
-        waited = None if waited is None else self.places.of(waited)
+        waited = None if waited is None else self.places.together(self.places.of(waited))
         return Known(self.places.of(rows), history.recent(), waited)
 
     def _doubt(
@@ -167,15 +173,15 @@ class Revise:
             return None
         suspected = history.suspects(known, n_before)
         if n_lates:
-            n_keys = suspected.n_keys if n_before is None else max(n_before, n_lates)
+            n_keys = suspected.n["keys"] if n_before is None else max(n_before, n_lates)
             rows = history.in_doubt(known, suspected.keys, n_keys, older=True)
-            rows = settled(rows, self.trigger, self.places, history.moment)
-        elif n_keys := suspected.n_keys:
-            rows = history.in_doubt(known, suspected.keys, n_keys, older=suspected.n_fresh > 0)
+            rows = history.at_hand(settled(rows, self.trigger, self.places, history.moment))
+        elif n_keys := suspected.n["keys"]:
+            rows = history.in_doubt(known, suspected.keys, n_keys, older=suspected.n["fresh"] > 0)
             rows = undisputed(rows)
         else:
             return None
-        return Doubt(history.at_hand(rows), n_keys, lambda: suspected.n_keys)
+        return Doubt(rows, n_keys)
 
     def _lates(self, doubt: Doubt | None, history: History) -> Lates:
         """What becomes of the late rows and of those that waited; it is being counted."""
@@ -210,6 +216,7 @@ class Revise:
         def both() -> Evaluated:
             everything = rows.unionByName(self.places.without(replay.older()))
             results = history.at_hand(replay.asked(evaluate(everything), wanted))
+            history.aside.begin(results.count)  # evaluated while it is planned what is told of it
             changed = replay.changes(results.where(answered), history.tables.read(GIVEN))
             return results.where(~answered), changed
 
@@ -241,15 +248,11 @@ class Revise:
             history.tables.append(GIVEN, answers, expire_by=EVENT_US, newest=newest_us)
         history.tables.expire(GIVEN, history.moment.final_us + 1)
 
-    def _keep(
-        self, history: History, known: Known, present: DataFrame, found: Found
-    ) -> dict[str, Added]:
-        """Begin to keep what later batches need, beside the evaluation; gives what was added."""
+    def _keep(self, history: History, known: Known, present: DataFrame, found: Found) -> Added:
+        """Begin to keep what later batches need, beside the evaluation; gives contexts added."""
         lates, holes = found.lates, found.holes
-        added = {
-            CONTEXTS: history.keep_contexts(present, lates, found.doubt, holes),
-            JOINED: history.keep_joined(lates),
-        }
+        added = history.keep_contexts(present, lates, found.doubt, holes)
+        history.keep_joined(lates)
         if lates is not None and (lates.n.waiting or known.waited is not None):
             history.tables.replace(WAITING, self.places.without(lates.waiting()))
             history.tables.begin(WAITING, history.aside)

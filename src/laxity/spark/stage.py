@@ -93,6 +93,10 @@ class Stage(Protocol):
     def terms(self) -> str:
         """What it promises, for the contract."""
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns whose rows the intake is to bring together for it, if it matters."""
+
     def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
         """Aggregates, by name, that the intake is to take of the rows for this stage."""
 
@@ -106,6 +110,8 @@ class Apply:
 
     fn: Callable[[DataFrame], DataFrame]
     position: int
+
+    key = ()
 
     @property
     def name(self) -> str:

@@ -8,12 +8,14 @@ or when it is next folded.
 
 Nothing that a committed batch refers to is ever changed: writes go to folders of their own, and
 `sweep` deletes only what no kept commit refers to.
+
+A batch may leave a table's rows at hand for the next one, which need not read them then.
 """
 
 import threading
 from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -32,17 +34,39 @@ FAN = 4  # so many segments of one level become one of the next
 Make = Callable[[], DataFrame]
 
 
+LetGo = Callable[[], object]
+
+
 @dataclass(frozen=True)
 class _Write:
     rows: Make
     folder: str
 
 
+@dataclass
+class Standing:
+    """Rows that stay at hand from one batch to the next, by table, and how to let go of them."""
+
+    rows: dict[str, tuple[DataFrame, LetGo]] = field(default_factory=dict)
+
+    def replaced(self, after: "Standing") -> "Standing":
+        """Those of the batch after; what it left nothing new for stays."""
+        for name in self.rows.keys() & after.rows.keys():
+            _, let_go = self.rows[name]
+            let_go()
+        return Standing(self.rows | after.rows)
+
+
 class Tables:
     """The state tables as one batch sees them: read the last commit's, plan this batch's."""
 
     def __init__(
-        self, spark: SparkSession, files: Files, committed: dict[str, Table], batch_id: int
+        self,
+        spark: SparkSession,
+        files: Files,
+        committed: dict[str, Table],
+        batch_id: int,
+        standing: Standing | None = None,
     ) -> None:
         self._spark = spark
         self._files = files
@@ -53,6 +77,8 @@ class Tables:
         self._begun: dict[str, Callable[[], None]] = {}
         self._opened: dict[str, DataFrame] = {}
         self._beginning = threading.Lock()
+        self._standing = standing or Standing()
+        self.left = Standing()
         self._label: Callable[[str], str] = str
 
     def called(self, label: Callable[[str], str]) -> "Tables":
@@ -70,10 +96,20 @@ class Tables:
         opened = self._opened.pop(name, None)
         return opened or read_table(self._spark, self._files, name, table)
 
+    def standing(self, name: str) -> DataFrame | None:
+        """The rows that the batch before left at hand for a table."""
+        rows, _ = self._standing.rows.get(self._label(name), (None, None))
+        return rows
+
+    def leave(self, name: str, rows: DataFrame, let_go: LetGo) -> None:
+        """Leave at hand what the table holds once this batch is committed."""
+        self.left.rows[self._label(name)] = rows, let_go
+
     def open(self) -> None:
         """Make the tables ready that rows also leave again, and so are likely to be read."""
         for name, table in self._committed.items():
-            if table.segments and table.expire_by is not None:
+            wanted = table.expire_by is not None and name not in self._standing.rows
+            if table.segments and wanted:
                 self._opened[name] = read_table(self._spark, self._files, name, table)
 
     def replace(self, name: str, rows: DataFrame) -> None:
