@@ -32,8 +32,6 @@ SETTINGS = {
     "spark.sql.lightweightPlanChangeValidation": "false",  # a check after every step of planning
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # a stack trace for every expression
     "spark.ui.showConsoleProgress": "false",
-    # files on a local disk without checksums beside them, each of which starts two more processes
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.driver.extraClassPath": str(_HADOOP),  # 700 settings fewer to copy for every job
     # rows at hand live for a batch: no collector that moves them about, and room while they do
     "spark.driver.extraJavaOptions": f"{QUIET} -XX:+UseParallelGC -XX:NewRatio=1",
