@@ -86,8 +86,8 @@ class ReviseMemory(BaseModel):
     """What a revise carries from batch to batch.
 
     `newest_us`: the newest event of all keys. `n_waiting`: late rows that wait for their trigger.
-    `n_doubted`: how many keys were in doubt. `n_recent`: how many rows of the last span there are.
-    `stock`: how many contexts, by when they expire.
+    `n_doubted`: about how many keys were in doubt. `n_recent`: how many rows of the last span there
+    are. `stock`: how many contexts, by when they expire.
     """
 
     model_config = ConfigDict(frozen=True)
