@@ -1,24 +1,22 @@
 """Stages that exist only to try the batch protocol."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.ledger import Fates
 from laxity.core.report import Decision
 from laxity.spark.changing import EVENT_US
 from laxity.spark.intake import measured
-from laxity.spark.stage import Outcome, Turn
+from laxity.spark.stage import Outcome, Stage, Turn
 
 SECOND = 1_000_000
 NEVER_US = -(10**17)
 
 
 @dataclass(frozen=True)
-class Hold:
+class Hold(Stage):
     """Holds rows until the newest event is `wait_us` past them; rejects rows behind that.
 
     Uses all a stage can use: its memory, a table it appends to and expires, one it replaces, and
@@ -28,10 +26,6 @@ class Hold:
     wait_us: int = 5 * SECOND
     name: str = "hold"
     terms: str = "holds rows for a while"
-    key: tuple[str, ...] = ()
-
-    def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
-        return ()
 
     def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
         before_us = turn.memory.get("frontier_us", NEVER_US)
@@ -69,15 +63,11 @@ class Hold:
 
 
 @dataclass(frozen=True)
-class Leak:
+class Leak(Stage):
     """Loses one row in ten and does not say so."""
 
     name: str = "leak"
     terms: str = "loses rows"
-    key: tuple[str, ...] = ()
-
-    def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
-        return ()
 
     def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
         kept = rows.where(F.col("_seq") % 10 != 0)

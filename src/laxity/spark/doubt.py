@@ -46,13 +46,10 @@ def late_keys(rows: DataFrame, places: Places) -> DataFrame:
     return keys.where(NEW).selectExpr(f"{places.key_text} AS {KEY}", *said)
 
 
-def suspects(rows: DataFrame, holes: DataFrame | None, places: Places, moment: Moment) -> DataFrame:
-    """The keys that have a late row or may have a hole near; all that have one are among them.
+def summed(rows: DataFrame, holes: DataFrame | None, places: Places, moment: Moment) -> DataFrame:
+    """What the rows of each key say together, and whether any of the `holes` left behind is near.
 
-    A key is above suspicion if its rows lie a step apart without a gap, reach up to the newest
-    event of all, go on from rows of the batches before, none of them is late, and none of the
-    `holes` left behind is near. A bit for every place tells a row that came twice from one that
-    fills a gap.
+    It does not matter yet what the newest event of all is.
     """
     told = rows.selectExpr(*places.names, AT, US, OLD, NEW)
     if holes is not None:
@@ -61,7 +58,16 @@ def suspects(rows: DataFrame, holes: DataFrame | None, places: Places, moment: M
         marks = [f"{KEY}.*", *nothing, f"false AS {OLD}", f"true AS {NEW}"]
         marked = holes.where(f"last_us > {from_us}").selectExpr(*marks)
         told = told.union(places.together(marked))
-    keys = _summed(told, places)
+    return _summed(told, places)
+
+
+def suspects(keys: DataFrame, holes: DataFrame | None, places: Places, moment: Moment) -> DataFrame:
+    """Of `summed` keys those that have a late row or may have a hole near.
+
+    A key is above suspicion if its rows lie a step apart without a gap, reach up to the newest
+    event of all, go on from rows of the batches before, none of them is late, and no hole left
+    behind is near. A bit for every place tells a row that came twice from one that fills a gap.
+    """
     goes_on = F.col("_last_us") >= changing(moment.newest_us, F.col("_last_us"))
     clean = F.coalesce(F.col("_full") & goes_on & ~F.col(FRESH), F.lit(False))
     found = keys.where(~clean & (F.col("_n") > 0))

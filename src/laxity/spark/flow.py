@@ -5,7 +5,7 @@ it, and hands what they made to the next branch, as rows of one more source.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -31,7 +31,7 @@ from laxity.spark.intake import (
 )
 from laxity.spark.keep import kept
 from laxity.spark.merge import Merge
-from laxity.spark.stage import Outcome, Stage, Turn
+from laxity.spark.stage import Outcome, Stage, Start, Turn
 from laxity.spark.stamp import stamped, with_raw
 from laxity.spark.state import Tables
 
@@ -51,6 +51,11 @@ class Batch:
     def memory(self, label: str) -> dict[str, Any]:
         """What a stage wanted back from the last batch."""
         return self.last.memories.get(label, {}) if self.last else {}
+
+    def start(self, branch: Branch) -> Start:
+        """What a branch's first stage may know before it is known what came."""
+        memory = self.memory(branch.label(branch.stages[0].name))
+        return Start(memory, self.tables.called(branch.label), self.aside)
 
 
 @dataclass(frozen=True)
@@ -98,10 +103,11 @@ class Flow:
 
 @dataclass(frozen=True)
 class AtHand:
-    """The rows of all sources, and of the branches that take in no others what they got."""
+    """The rows of all sources; what branches that take in no others got, and what they began."""
 
     rows: Callable[[], DataFrame]
     taken: Mapping[str, Taken]
+    begun: Mapping[str, object] = field(default_factory=dict)
 
 
 class Course:
@@ -139,8 +145,13 @@ class Course:
                     mine = packed(sources_rows(branch, all_rows()), branch.names)
                     entire = partial(unpacked, mine, branch.names)
                 first[branch.name] = self._counted(branch, mine, entire, {}, batch)
+        begun = {
+            branch.name: branch.stages[0].begin(first[branch.name].live, batch.start(branch))
+            for branch in query.walk()
+            if branch.name in first and branch.stages
+        }
         batch.tables.open()  # while the rows are counted
-        return AtHand(all_rows, {name: taken.known() for name, taken in first.items()})
+        return AtHand(all_rows, {name: taken.known() for name, taken in first.items()}, begun)
 
     def _all_rows(self, stamped_rows: DataFrame) -> Callable[[], DataFrame]:
         """What gives the rows unpacked, for those who ask."""
@@ -160,7 +171,9 @@ class Course:
                 mine = packed(rows, branch.names)
                 entire = partial(unpacked, mine, branch.names)
                 taken = self._counted(branch, mine, entire, before, batch)
-            flows[branch.name] = Flow(branch, taken, self._staged(branch, taken, before, batch))
+            begun = at_hand.begun.get(branch.name)
+            outcomes = self._staged(branch, taken, begun, before, batch)
+            flows[branch.name] = Flow(branch, taken, outcomes)
         return list(flows.values())
 
     def _counted(
@@ -195,9 +208,14 @@ class Course:
         return advance
 
     def _staged(
-        self, branch: Branch, taken: Taken, before: Mapping[str, Flow], batch: Batch
+        self,
+        branch: Branch,
+        taken: Taken,
+        begun: object,
+        before: Mapping[str, Flow],
+        batch: Batch,
     ) -> list[Outcome]:
-        """What each stage made of the rows, in order."""
+        """What each stage made of the rows, in order; the first has begun something."""
         heard = {name: seen for flow in before.values() for name, seen in flow.heard.items()}
         rows, outcomes = taken.live, list[Outcome]()
         for stage in branch.stages:
@@ -214,6 +232,7 @@ class Course:
                 tables=batch.tables.called(branch.label),
                 aside=batch.aside,
                 files=batch.files,
+                begun=None if outcomes else begun,
                 heard=heard,
                 leads=batch.memory(self._query.label(Merge.name)),
                 passes_on=branch is not self._query,

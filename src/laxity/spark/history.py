@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 from laxity.core.moment import N_BUCKETS, Moment
 from laxity.spark.aside import Asides
 from laxity.spark.changing import EVENT_US, changing
-from laxity.spark.doubt import FRESH, Doubt, late_keys, suspects
+from laxity.spark.doubt import FRESH, Doubt, late_keys, summed, suspects
 from laxity.spark.holes import OPEN, in_context, is_present, left_behind, n_between, open_holes
 from laxity.spark.intake import measured, riding
 from laxity.spark.keep import in_one_process, kept, of_unknown_origin
@@ -100,13 +100,22 @@ class History:
     def _placed(self, rows: DataFrame) -> DataFrame:
         return self.places.of(self.used.widen(rows))
 
-    def suspects(self, known: Known, n_before: int | None) -> Suspects:
-        """The keys in doubt; in the last batch so many were."""
-        rows = known.accepted(self.moment)
+    def summed(self, known: Known) -> DataFrame | None:
+        """By key what its rows say together, being worked out; None where that tells nothing."""
         if self.places.step is None:
-            found = late_keys(rows.where(f"NOT {OLD}"), self.places)
+            return None
+        holes = self.tables.read(HOLES)
+        keys = self.at_hand(summed(known.accepted(self.moment), holes, self.places, self.moment))
+        self.aside.begin(keys.count)
+        return keys
+
+    def suspects(self, known: Known, keys: DataFrame | None, n_before: int | None) -> Suspects:
+        """The keys in doubt, of those `summed`; in the last batch so many were."""
+        if keys is None:
+            accepted = known.accepted(self.moment)
+            found = late_keys(accepted.where(f"NOT {OLD}"), self.places)
         else:
-            found = suspects(rows, self.tables.read(HOLES), self.places, self.moment)
+            found = suspects(keys, self.tables.read(HOLES), self.places, self.moment)
         if n_before is not None and n_before <= FEW:
             found = found.coalesce(1)  # so Spark sees that two uses of them are the same
         return Suspects(self.at_hand(found))

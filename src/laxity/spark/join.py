@@ -10,7 +10,6 @@ missed. A source in its own order sends nothing older than the merge point, so g
 that has passed them, and `GHOST_WINDOWS` at most.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -24,7 +23,7 @@ from laxity.durations import show_us
 from laxity.spark.changing import EVENT_US, changing
 from laxity.spark.gather import gathered
 from laxity.spark.intake import riding
-from laxity.spark.stage import Outcome, Turn
+from laxity.spark.stage import Outcome, Stage, Turn
 
 WINDOW = "window"
 GHOST_WINDOWS = 20
@@ -48,7 +47,7 @@ class JoinMemory(BaseModel):
 
 
 @dataclass(frozen=True)
-class Join:
+class Join(Stage):
     """Pairs rows of two sources with equal keys, at most `within_us` apart, that fit `when`.
 
     `sources` are all sources of the merge, in the order of their rank.
@@ -62,17 +61,12 @@ class Join:
     sources: tuple[str, ...]
 
     name = "join"
-    key = ()
 
     @property
     def terms(self) -> str:
         """What is paired with what."""
         pair = f"{self.left} with {self.right} on {', '.join(self.on)}"
         return f"{pair} within {show_us(self.within_us)} when {self.when}"
-
-    def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
-        """Nothing: the merge before it has."""
-        return ()
 
     def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
         """Pair the rows just read with each other and with the window's."""

@@ -24,7 +24,7 @@ from laxity.spark.changing import EVENT_US, changing_in
 from laxity.spark.gather import gathered, in_order
 from laxity.spark.intake import rank_of
 from laxity.spark.sources import RANK
-from laxity.spark.stage import Outcome, Turn
+from laxity.spark.stage import Outcome, Stage, Turn
 from laxity.spark.tally import CAME, NOTHING, Fresh, Numbers, Tally
 
 HELD = "held"
@@ -35,7 +35,7 @@ _NONE_LATE: dict[str, Any] = {Read.LATE: 0, "oldest_late": None}  # unless the i
 
 
 @dataclass(frozen=True)
-class Merge:
+class Merge(Stage):
     """Releases rows in total order, late ones first, none held past its slack.
 
     `came`: the column that says when a row came to the merge.
@@ -46,7 +46,6 @@ class Merge:
     came: str = "_arrival"
 
     name = "merge"
-    key = ()
 
     @property
     def terms(self) -> str:

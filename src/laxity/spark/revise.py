@@ -32,7 +32,7 @@ from laxity.spark.lates import Lates, counts, decision, new_holes, settled, undi
 from laxity.spark.latest import keyed
 from laxity.spark.places import KEY, Places, small
 from laxity.spark.replay import FINAL, TENTATIVE, Replay, may_change
-from laxity.spark.stage import Outcome, Turn
+from laxity.spark.stage import Outcome, Stage, Start, Turn
 from laxity.spark.travel import Journeys
 from laxity.spark.used import Used
 
@@ -42,7 +42,15 @@ Evaluated = tuple[DataFrame, DataFrame | None]  # results, and what has changed 
 
 
 @dataclass(frozen=True)
-class Revise:
+class Begun:
+    """The rows a batch may look at, and by key what they say together."""
+
+    known: Known
+    keys: DataFrame | None
+
+
+@dataclass(frozen=True)
+class Revise(Stage):
     """Answers at once; evaluates again what rows up to `lateness_us` late change.
 
     `alone`: no stage stands before, so the intake sees the same rows.
@@ -89,9 +97,18 @@ class Revise:
         said = lateness(moment).items()
         return [F.count_if(live & holds).alias(name) for name, holds in said]
 
-    def _history(self, turn: Turn, newest_us: int | None) -> History:
-        moment = self._moment(turn.memory, newest_us)
-        return History(turn.tables, turn.aside, self.places, self.used, moment)
+    def begin(self, rows: DataFrame, start: Start) -> Begun | None:
+        """Look at the rows of each key."""
+        return self._begin(rows, start) if self.alone else None
+
+    def _begin(self, rows: DataFrame, start: Start) -> Begun:
+        history = self._history(start, None)
+        known = self._known(rows, history, ReviseMemory.model_validate(start.memory).n_waiting)
+        return Begun(known, history.summed(known))
+
+    def _history(self, start: Start, newest_us: int | None) -> History:
+        moment = self._moment(start.memory, newest_us)
+        return History(start.tables, start.aside, self.places, self.used, moment)
 
     def _moment(self, memory: dict[str, Any], newest_us: int | None) -> Moment:
         before = ReviseMemory.model_validate(memory)
@@ -105,9 +122,10 @@ class Revise:
         if seen is None:
             return self._nothing_new(rows, before, standing.moment)
         history = self._history(turn, seen["newest_us"])
-        known = self._known(rows, history, before.n_waiting)
+        begun = turn.begun if isinstance(turn.begun, Begun) else self._begin(rows, turn)
+        known = begun.known
         n_lates = seen["late"] + before.n_waiting
-        doubted = turn.aside.begin(partial(self._doubt, known, history, n_lates, before.n_doubted))
+        doubted = turn.aside.begin(partial(self._doubt, begun, history, n_lates, before.n_doubted))
         history.keep_recent(known.on_time(history.moment))
         lates = self._lates(doubted(), history) if n_lates else None
         present = known.present(history.moment, None if lates is None else lates.recent())
@@ -162,7 +180,7 @@ class Revise:
         return Known(self.places.of(rows), history.recent(), waited)
 
     def _doubt(
-        self, known: Known, history: History, n_lates: int, n_before: int | None
+        self, begun: Begun, history: History, n_lates: int, n_before: int | None
     ) -> Doubt | None:
         """All rows of the keys in doubt, at hand, the late ones judged; None if no key is.
 
@@ -171,7 +189,8 @@ class Revise:
         """
         if self.places.step is None and not n_lates:
             return None
-        suspected = history.suspects(known, n_before)
+        known = begun.known
+        suspected = history.suspects(known, begun.keys, n_before)
         if n_lates:
             n_keys = suspected.n["keys"] if n_before is None else max(n_before, n_lates)
             rows = history.in_doubt(known, suspected.keys, n_keys, older=True)

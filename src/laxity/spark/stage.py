@@ -25,13 +25,26 @@ from laxity.spark.state import Tables
 
 
 @dataclass(frozen=True)
-class Turn:
+class Start:
+    """What a stage may know of a micro-batch before it is known what came.
+
+    `memory`: what it wanted back. `aside` begins a job that runs beside the others; what it gives
+    waits for it.
+    """
+
+    memory: dict[str, Any]
+    tables: Tables
+    aside: Asides
+
+
+@dataclass(frozen=True)
+class Turn(Start):
     """What a stage may know of the micro-batch at hand.
 
     `sources`: how far each has come, this batch included. `seen`: what the stage asked the intake
     to observe. `n_run`: how many batches this process has run, `last` the report of the one before
-    this. `before`: what the stage before made of the batch. `aside` begins a job that runs beside
-    the others; what it gives waits for it. `files`: the checkpoint's.
+    this. `before`: what the stage before made of the batch. `files`: the checkpoint's. `begun`:
+    what the stage began, if it is the first.
 
     Where a query has several merges: `heard` is what those before this one saw, `leads` the memory
     of the last one, and `passes_on` that results go to another merge, not to the sink.
@@ -45,10 +58,8 @@ class Turn:
     n_run: int
     last: Report | None
     before: "Outcome | None"
-    memory: dict[str, Any]
-    tables: Tables
-    aside: Asides
     files: Files
+    begun: object = None
     heard: Mapping[str, Seen] = field(default_factory=dict)
     leads: dict[str, Any] = field(default_factory=dict)
     passes_on: bool = False
@@ -83,7 +94,7 @@ class Outcome:
 
 
 class Stage(Protocol):
-    """Anything that can stand between intake and sink."""
+    """Anything that can stand between intake and sink; most need not say all of it."""
 
     @property
     def name(self) -> str:
@@ -96,22 +107,26 @@ class Stage(Protocol):
     @property
     def key(self) -> tuple[str, ...]:
         """The columns whose rows the intake is to bring together for it, if it matters."""
+        return ()
 
     def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
         """Aggregates, by name, that the intake is to take of the rows for this stage."""
+        return ()
+
+    def begin(self, rows: DataFrame, start: Start) -> object:
+        """What the first stage can begin while the rows are counted; the Turn gives it back."""
+        return None
 
     def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
         """Work on the rows of one micro-batch."""
 
 
 @dataclass(frozen=True)
-class Apply:
+class Apply(Stage):
     """The user's own function of the rows; what enters it counts as released."""
 
     fn: Callable[[DataFrame], DataFrame]
     position: int
-
-    key = ()
 
     @property
     def name(self) -> str:
@@ -122,10 +137,6 @@ class Apply:
     def terms(self) -> str:
         """The function's name."""
         return getattr(self.fn, "__name__", type(self.fn).__name__)
-
-    def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
-        """Nothing."""
-        return ()
 
     def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
         """The function's result."""
