@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laxity.core.holes import BEGINNING
-from laxity.core.moment import N_BUCKETS, ReviseMemory
+from laxity.core.moment import CONTEXTS, N_BUCKETS, RECENT, ReviseMemory
 from laxity.core.revise import Shape
 
 SHAPE = Shape.of([(2, 1), (3, 1)])
@@ -40,12 +40,13 @@ def test_kept_rows_are_counted_until_they_expire(batches: list[tuple[int, int]])
     for further_us, n_rows in batches:
         newest_us += further_us
         moment = memory.moment(shape, lateness_us, newest_us)
-        floor_us, width_us = moment.final_us, moment.bucket_us
-        counts = {(moment.edge_us - floor_us) // width_us: n_rows}
-        stock = moment.stocked(memory.stock, counts)
-        memory = ReviseMemory(newest_us=newest_us, n_recent=3, stock=stock)
-        added.append((moment.edge_us, n_rows))
-        alive = sum(n for us, n in added if us > floor_us)
-        nearly = sum(n for us, n in added if us > floor_us - 2 * width_us)
-        assert alive <= memory.n_kept - 3 <= nearly
-        assert len(stock) <= N_BUCKETS + 3
+        floor_us, width_us = moment.shelf(RECENT)
+        counts = {(newest_us - floor_us) // width_us: n_rows}
+        stock = moment.stocked(memory.stock, {RECENT: counts})
+        memory = ReviseMemory(newest_us=newest_us, stock=stock)
+        added.append((newest_us, n_rows))
+        alive = sum(n for us, n in added if us > moment.edge_us)
+        nearly = sum(n for us, n in added if us > moment.edge_us - 2 * width_us)
+        assert alive <= memory.n_kept <= nearly
+        assert len(stock[RECENT]) <= N_BUCKETS + 3
+        assert not stock[CONTEXTS]

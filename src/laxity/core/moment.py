@@ -15,7 +15,10 @@ from pydantic import BaseModel, ConfigDict
 from laxity.core.holes import BEGINNING
 from laxity.core.revise import Shape
 
-N_BUCKETS = 16  # in which contexts are counted until they expire
+N_BUCKETS = 16  # in which kept rows are counted until they expire
+RECENT, CONTEXTS = "recent", "contexts"  # the rows of the last span, and those near holes
+
+Stock = dict[str, dict[int, int]]
 
 
 @dataclass(frozen=True)
@@ -62,32 +65,39 @@ class Moment:
         """Results up to here never change again."""
         return self.shape.final_us(self.newest_us, self.lateness_us)
 
-    @property
-    def bucket_us(self) -> int:
-        """How wide the buckets are in which contexts are counted."""
-        return (self.edge_us - self.final_us) // N_BUCKETS + 1
+    def shelf(self, table: str) -> tuple[int, int]:
+        """Where the rows of a table expire after this batch, and the width of a bucket of them."""
+        newest_us, floor_us = {
+            RECENT: (self.newest_us, self.edge_us),
+            CONTEXTS: (self.edge_us, self.final_us),
+        }[table]
+        return floor_us, (newest_us - floor_us) // N_BUCKETS + 1
 
-    def stocked(self, before: Mapping[int, int], added: Mapping[int, int]) -> dict[int, int]:
-        """How many contexts there are once some were added, by when they expire.
+    def stocked(self, before: Stock, added: Mapping[str, Mapping[int, int]]) -> Stock:
+        """How many rows each table has once some were added, by when they expire.
 
         `added` are counts by bucket, counted from where rows expire. What is told is too much by
         the rows of a bucket or two.
         """
-        floor_us, width_us = self.final_us, self.bucket_us
-        alive = {b: n for b, n in before.items() if (b + 1) * width_us > floor_us}
-        for nr, n_rows in added.items():
-            bucket = floor_us // width_us + nr + 1
-            if n_rows:
-                alive[bucket] = alive.get(bucket, 0) + n_rows
-        return alive
+        stock: Stock = {}
+        for table in (RECENT, CONTEXTS):
+            floor_us, width_us = self.shelf(table)
+            counts = before.get(table, {})
+            alive = {b: n for b, n in counts.items() if (b + 1) * width_us > floor_us}
+            for nr, n_rows in added.get(table, {}).items():
+                bucket = floor_us // width_us + nr + 1
+                if n_rows:
+                    alive[bucket] = alive.get(bucket, 0) + n_rows
+            stock[table] = alive
+        return stock
 
 
 class ReviseMemory(BaseModel):
     """What a revise carries from batch to batch.
 
     `newest_us`: the newest event of all keys. `n_waiting`: late rows that wait for their trigger.
-    `n_doubted`: about how many keys were in doubt. `n_recent`: how many rows of the last span there
-    are. `stock`: how many contexts, by when they expire.
+    `n_doubted`: about how many keys were in doubt. `stock`: for each table how many rows are kept,
+    by when they expire.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -95,8 +105,7 @@ class ReviseMemory(BaseModel):
     newest_us: int | None = None
     n_waiting: int = 0
     n_doubted: int | None = None
-    n_recent: int = 0
-    stock: dict[int, int] = {}
+    stock: Stock = {}
 
     def moment(self, shape: Shape, lateness_us: int, newest_us: int | None) -> Moment:
         """The times of a batch whose newest event is this; None if it has no rows."""
@@ -107,4 +116,4 @@ class ReviseMemory(BaseModel):
     @property
     def n_kept(self) -> int:
         """The rows kept."""
-        return self.n_recent + sum(self.stock.values())
+        return sum(n for counts in self.stock.values() for n in counts.values())

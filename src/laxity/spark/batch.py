@@ -37,7 +37,8 @@ from laxity.spark.intake import arrival_columns, measured, n_results, read_laten
 from laxity.spark.phases import Phases
 from laxity.spark.sinks import Sink
 from laxity.spark.stage import Outcome
-from laxity.spark.state import Standing, Tables, sweep
+from laxity.spark.standing import Standing
+from laxity.spark.state import Tables, sweep
 from laxity.spark.wall import now_us
 
 log = logging.getLogger("laxity")

@@ -28,7 +28,7 @@ from laxity.spark.reports import ReportLog
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FORMAT = 5
+FORMAT = 6
 KEEP = 3  # commits that stay readable: the newest, and a few to look back at
 
 

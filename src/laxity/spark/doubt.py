@@ -53,11 +53,10 @@ def summed(rows: DataFrame, holes: DataFrame | None, places: Places, moment: Mom
     """
     told = rows.selectExpr(*places.names, AT, US, OLD, NEW)
     if holes is not None:
-        from_us = changing_in(moment.answered_us - moment.span_us, "last_us")
+        from_us = changing_in(moment.answered_us - moment.span_us, "_last_us")
         nothing = [f"CAST(NULL AS BIGINT) AS {name}" for name in (AT, US)]
-        marks = [f"{KEY}.*", *nothing, f"false AS {OLD}", f"true AS {NEW}"]
-        marked = holes.where(f"last_us > {from_us}").selectExpr(*marks)
-        told = told.union(places.together(marked))
+        marks = [*places.names, *nothing, f"false AS {OLD}", f"true AS {NEW}"]
+        told = told.union(holes.where(f"_last_us > {from_us}").selectExpr(*marks))
     return _summed(told, places)
 
 
@@ -71,12 +70,16 @@ def suspects(keys: DataFrame, holes: DataFrame | None, places: Places, moment: M
     goes_on = F.col("_last_us") >= changing(moment.newest_us, F.col("_last_us"))
     clean = F.coalesce(F.col("_full") & goes_on & ~F.col(FRESH), F.lit(False))
     found = keys.where(~clean & (F.col("_n") > 0))
-    found = found.selectExpr(f"{places.key_text} AS {KEY}", FRESH, LATELY, ON_TIME)
-    if holes is None:
-        return found.selectExpr("*", f"CAST(NULL AS array<{_NOTE}>) AS {NOTED}")
-    notes = holes.groupBy(KEY).agg(F.expr("collect_list(struct(lo, hi, first_us, last_us))"))
-    notes = notes.toDF(KEY, NOTED).hint("shuffle_hash")  # a broadcast would be a job of its own
-    return found.join(notes, KEY, "left")
+    flags = FRESH, LATELY, ON_TIME
+    found = found.selectExpr(*places.names, *flags, f"CAST(NULL AS {_NOTE}) AS {NOTED}")
+    if holes is not None:  # with what is found, not joined: a key's are in one place
+        kinds = f"CAST(NULL AS BOOLEAN) AS {FRESH}", f"CAST(NULL AS BOOLEAN) AS {LATELY}"
+        note = "struct(_lo AS lo, _hi AS hi, _first_us AS first_us, _last_us AS last_us)"
+        notes = holes.selectExpr(*places.names, *kinds, f"NULL AS {ON_TIME}", f"{note} AS {NOTED}")
+        found = found.union(notes)
+    told = [*(f"max({flag}) AS {flag}" for flag in flags), f"collect_list({NOTED}) AS {NOTED}"]
+    of_key = found.groupBy(*places.names).agg(*map(F.expr, told)).where(f"{LATELY} IS NOT NULL")
+    return of_key.selectExpr(f"{places.key_text} AS {KEY}", *flags, NOTED)
 
 
 def _summed(told: DataFrame, places: Places) -> DataFrame:

@@ -49,13 +49,12 @@ class Found:
     def _n_due(self) -> int:
         return self.lates.n.due if self.lates else 0
 
-    def memory(self, before: ReviseMemory, n_recent: int, added: Mapping[int, int]) -> ReviseMemory:
-        """What to remember; `added` are contexts, by bucket."""
+    def memory(self, before: ReviseMemory, added: Mapping[str, Mapping[int, int]]) -> ReviseMemory:
+        """What to remember; `added` are the rows that each table got, by bucket."""
         return ReviseMemory(
             newest_us=self.moment.newest_us,
             n_waiting=self.fates.held,
             n_doubted=self._n_doubted,
-            n_recent=n_recent,
             stock=self.moment.stocked(before.stock, added),
         )
 

@@ -1,9 +1,8 @@
 """What a revise keeps: the rows that late ones may still need.
 
-Four state tables, each appended to and expired by event time:
+Three state tables, each appended to and expired by event time:
 
-    recent     the rows of the last span that came on time, of all keys (the seed's β)
-    joined     late rows that are as recent
+    recent     the rows of the last span, of all keys (the seed's β)
     contexts   older rows within a span of a hole that is still open (the seed's B)
     holes      the holes whose first neighbour has left `recent`, as they were then
 
@@ -12,8 +11,8 @@ from the rows themselves; behind them neighbours may be forgotten, hence the tab
 not counted, every row older than recent is a context until the bound on lateness has passed. Of
 rows no more is kept than the columns that the app uses (`used.py`).
 
-Where executors live in the driver, the next batch finds recent rows at hand, a key's in one place,
-and reads the tables only after a restart.
+Where executors live in the driver, the next batch finds the tables at hand, a key's rows in one
+place, and reads them only after a restart.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,36 +22,31 @@ from functools import cached_property, partial, reduce
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from laxity.core.moment import N_BUCKETS, Moment
+from laxity.core.moment import CONTEXTS, N_BUCKETS, RECENT, Moment
 from laxity.spark.aside import Asides
-from laxity.spark.changing import EVENT_US, changing
+from laxity.spark.changing import EVENT_US, changing, changing_in
 from laxity.spark.doubt import FRESH, Doubt, late_keys, summed, suspects
 from laxity.spark.holes import OPEN, in_context, is_present, left_behind, n_between, open_holes
 from laxity.spark.intake import measured, riding
-from laxity.spark.keep import in_one_process, kept, of_unknown_origin
+from laxity.spark.keep import in_one_process, kept
 from laxity.spark.known import OLD, Known, kept_before
 from laxity.spark.lates import Lates, as_came
-from laxity.spark.places import FEW, KEY, US, Places, of_keys
+from laxity.spark.places import KEY, US, Places, of_keys
 from laxity.spark.state import Tables
 from laxity.spark.used import Used
 
-RECENT, JOINED, CONTEXTS, HOLES = "recent", "joined", "contexts", "holes"
+HOLES, WAITING = "holes", "waiting"
 
-Added = Callable[[], dict[int, int]]  # contexts added, by bucket; asked after the write
+Added = Callable[[], dict[int, int]]  # rows added to a table, by bucket; asked after the write
 
 
 @dataclass(frozen=True)
 class Suspects:
-    """The keys in doubt, one row each; how many, a job finds out for who asks."""
+    """The keys in doubt, one row each; how many, and how many of them have no recent row."""
 
-    keys: DataFrame
-
-    @cached_property
-    def n(self) -> dict[str, int]:
-        """How many there are, and how many of them have no recent row."""
-        return measured(
-            self.keys, [F.count(F.lit(1)).alias("keys"), F.count_if(FRESH).alias("fresh")]
-        )
+    rows: DataFrame
+    keys: int
+    fresh: int
 
 
 @dataclass(frozen=True)
@@ -85,17 +79,33 @@ class History:
 
     def recent(self) -> DataFrame | None:
         """The rows of the last span, as of the last batch, at hand, with their places."""
-        standing = self.tables.standing(RECENT)
-        if standing is None:
-            read = [self.tables.read(name) for name in (RECENT, JOINED)]
-            parts = [rows for rows in read if rows is not None]
-            standing = self.at_hand(self.places.together(_union(parts))) if parts else None
-        return None if standing is None else self._placed(standing)
+        rows = self._table(RECENT)
+        if rows is not None and not self._stays(rows):
+            rows = self.at_hand(rows)
+        return None if rows is None else self._placed(rows)
 
     def contexts(self) -> DataFrame | None:
         """The older rows that are kept, with their places."""
-        rows = self.tables.read(CONTEXTS)
+        rows = self._kept_table(CONTEXTS)
         return None if rows is None else self._placed(rows)
+
+    def waited(self) -> DataFrame | None:
+        """The late rows that wait since the last batch, with their places."""
+        rows = self._table(WAITING)
+        return None if rows is None else self.places.of(rows)
+
+    def _table(self, name: str) -> DataFrame | None:
+        """The rows of a table, each key's in one place."""
+        rows = self._kept_table(name)
+        return rows if rows is None or self._stays(rows) else self.places.together(rows)
+
+    def _kept_table(self, name: str) -> DataFrame | None:
+        return self.tables.at_hand(name, self.places.together, self.aside)
+
+    @staticmethod
+    def _stays(rows: DataFrame) -> bool:
+        """Whether tables stay at hand from batch to batch."""
+        return in_one_process(rows.sparkSession)
 
     def _placed(self, rows: DataFrame) -> DataFrame:
         return self.places.of(self.used.widen(rows))
@@ -104,21 +114,23 @@ class History:
         """By key what its rows say together, being worked out; None where that tells nothing."""
         if self.places.step is None:
             return None
-        holes = self.tables.read(HOLES)
-        keys = self.at_hand(summed(known.accepted(self.moment), holes, self.places, self.moment))
+        rows, holes = known.accepted(self.moment), self._table(HOLES)
+        keys = self.at_hand(summed(rows, holes, self.places, self.moment))
         self.aside.begin(keys.count)
         return keys
 
-    def suspects(self, known: Known, keys: DataFrame | None, n_before: int | None) -> Suspects:
-        """The keys in doubt, of those `summed`; in the last batch so many were."""
+    def suspects(self, known: Known, keys: DataFrame | None) -> DataFrame:
+        """The keys in doubt, of those `summed`, one row each."""
         if keys is None:
             accepted = known.accepted(self.moment)
-            found = late_keys(accepted.where(f"NOT {OLD}"), self.places)
-        else:
-            found = suspects(keys, self.tables.read(HOLES), self.places, self.moment)
-        if n_before is not None and n_before <= FEW:
-            found = found.coalesce(1)  # so Spark sees that two uses of them are the same
-        return Suspects(self.at_hand(found))
+            return late_keys(accepted.where(f"NOT {OLD}"), self.places)
+        return suspects(keys, self._table(HOLES), self.places, self.moment)
+
+    def counted(self, suspects: DataFrame) -> Suspects:
+        """The same at hand, and how many they are."""
+        keys = self.at_hand(suspects)
+        counts = F.count(F.lit(1)).alias("keys"), F.count_if(FRESH).alias("fresh")
+        return Suspects(keys, **measured(keys, counts))
 
     def in_doubt(self, known: Known, keys: DataFrame, n_keys: int, older: bool) -> DataFrame:
         """All rows known of the keys in doubt, about `n_keys`, with what is told of the key.
@@ -126,11 +138,13 @@ class History:
         A key's are in one place. `older` rows are needed for late ones, and for keys without recent
         ones.
         """
-        rows = of_keys(known.accepted(self.moment), keys, n_keys)
+        rows = known.accepted(self.moment)
         contexts = self.contexts() if older else None
         if contexts is not None:
-            mine = of_keys(kept_before(contexts), keys, n_keys)
-            rows = rows.unionByName(self.places.together(mine))
+            rows = rows.unionByName(kept_before(contexts))
+        rows = of_keys(rows, keys, n_keys)
+        if contexts is not None and not self._stays(rows):
+            rows = self.places.together(rows)
         return self.at_hand(rows)
 
     def open_holes(self, doubt: Doubt) -> Holes | None:
@@ -141,27 +155,20 @@ class History:
         counts = _counts(self.places, self.moment)
         return Holes(keys, doubt.n_keys, self.aside.begin(lambda: measured(keys, counts)))
 
-    def keep_recent(self, on_time: DataFrame) -> None:
-        """Begin to keep what is recent of the rows that came on time."""
-        self._append(RECENT, self._still_recent(on_time), self.moment.newest_us)
-        self.tables.expire(RECENT, self.moment.edge_us + 1)
+    def keep_recent(self, on_time: DataFrame, lates: Lates | None) -> Added:
+        """Begin to keep what is recent of the rows that came on time, or are due."""
+        rows, moment = on_time, self.moment
+        if lates is not None:
+            rows = rows.unionByName(lates.recent())
+        added = self._append(RECENT, rows.where(F.col(US) > changing(moment.edge_us)))
+        self.tables.expire(RECENT, moment.edge_us + 1)
+        return added
 
-    def keep_joined(self, lates: Lates | None) -> None:
-        """Begin to keep what is recent of the late rows that are due."""
-        if lates is not None and lates.n.due > lates.n.behind:
-            self._append(JOINED, self._still_recent(lates.recent()), self.moment.newest_us)
-        self.tables.expire(JOINED, self.moment.edge_us + 1)
-
-    def leave_recent(self, present: DataFrame) -> Callable[[], int]:
-        """Leave all that is recent at hand for the next batch; gives how many rows that are."""
-        recent = self.used.narrow(self._still_recent(present))
-        if in_one_process(recent.sparkSession):  # elsewhere a plan would grow from batch to batch
-            recent, let_go = kept(recent)
-            self.tables.leave(RECENT, of_unknown_origin(recent), let_go)
-        return self.aside.begin(recent.count)
-
-    def _still_recent(self, rows: DataFrame) -> DataFrame:
-        return rows.where(F.col(US) > changing(self.moment.edge_us))
+    def keep_waiting(self, lates: Lates) -> None:
+        """Begin to keep the late rows that go on waiting, and no others."""
+        rows = self.places.without(lates.waiting())
+        self.tables.replace(WAITING, self.tables.stay(WAITING, rows, None, self.aside, anew=True))
+        self.tables.begin(WAITING, self.aside)
 
     def keep_contexts(
         self, present: DataFrame, lates: Lates | None, doubt: Doubt | None, holes: Holes | None
@@ -173,9 +180,7 @@ class History:
             going += self._leaving(present, doubt, holes)
         added: Added = dict
         if going:
-            counted, seen = riding(_union(going), self._by_bucket())
-            self._append(CONTEXTS, counted, moment.edge_us)
-            added = partial(_counted, seen)
+            added = self._append(CONTEXTS, _union(going))
         self.tables.expire(CONTEXTS, moment.final_us + 1)
         return added
 
@@ -192,24 +197,34 @@ class History:
         mine = of_keys(mine, holes.keys, holes.n_keys)
         return [mine.where(in_context(self.moment)).drop(OPEN)]
 
-    def _append(self, table: str, rows: DataFrame, newest_us: int) -> None:
-        self.tables.append(table, self.used.narrow(rows), expire_by=EVENT_US, newest=newest_us)
+    def _append(self, table: str, rows: DataFrame) -> Added:
+        """Begin to add rows to a table, a key's in one place; the job that writes counts them."""
+        newest_us = {RECENT: self.moment.newest_us, CONTEXTS: self.moment.edge_us}[table]
+        rows = self.tables.stay(table, self.used.narrow(rows), newest_us, self.aside)
+        rows, seen = riding(rows, self._by_bucket(table))
+        self.tables.append(table, rows, expire_by=EVENT_US, newest=newest_us)
         self.tables.begin(table, self.aside)
+        return partial(_counted, seen)
 
-    def _by_bucket(self) -> list[Column]:
-        """How many rows expire in each bucket of the contexts."""
-        nr = F.floor((F.col(US) - changing(self.moment.final_us)) / self.moment.bucket_us)
-        return [F.count_if(nr == n).alias(f"n_{n}") for n in range(N_BUCKETS + 1)]
+    def _by_bucket(self, table: str) -> list[Column]:
+        """How many rows expire in each bucket of a table."""
+        floor_us, width_us = self.moment.shelf(table)
+        nr = f"({EVENT_US} - {changing_in(floor_us)}) div {width_us}L"
+        return [F.expr(f"count_if({nr} = {n}) AS n_{n}") for n in range(N_BUCKETS + 1)]
 
     def note(self, holes: Holes | None, others: DataFrame | None) -> None:
         """Note the holes that can no longer be found from recent rows, and some others."""
         noted = [] if others is None else [others]
         if holes is not None and holes.n["left"]:
             left = F.inline(left_behind(self.places, self.moment))
-            noted.append(holes.keys.select(KEY, left).drop("listed"))
+            said = "lo AS _lo", "hi AS _hi", "first_us AS _first_us", "last_us AS _last_us"
+            keys = holes.keys.select(f"{KEY}.*", left)
+            noted.append(keys.selectExpr(*self.places.names, *said))
         if noted:
-            rows, newest_us = _union(noted), self.moment.newest_us
-            self.tables.append(HOLES, rows, expire_by="last_us", newest=newest_us)
+            newest_us = self.moment.newest_us
+            rows = self.places.together(_union(noted))
+            rows = self.tables.stay(HOLES, rows, newest_us, self.aside)
+            self.tables.append(HOLES, rows, expire_by="_last_us", newest=newest_us)
             self.tables.begin(HOLES, self.aside)
         self.tables.expire(HOLES, self.moment.open_us)
 

@@ -155,11 +155,11 @@ def new_holes(due: DataFrame, places: Places, moment: Moment) -> DataFrame:
         due.where(last)
         .where(f"{AT} - {BESIDE}.at > {places.step}")
         .selectExpr(
-            KEY,
-            f"{BESIDE}.at AS lo",
-            f"{AT} AS hi",
-            f"IF({BESIDE}.at = {BEGINNING}L, {BEGINNING}L, {BESIDE}.us + {margin_us}) AS first_us",
-            f"{US} - {margin_us} AS last_us",
+            *places.names,
+            f"{BESIDE}.at AS _lo",
+            f"{AT} AS _hi",
+            f"IF({BESIDE}.at = {BEGINNING}L, {BEGINNING}L, {BESIDE}.us + {margin_us}) AS _first_us",
+            f"{US} - {margin_us} AS _last_us",
         )
     )
 

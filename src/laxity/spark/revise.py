@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.ledger import Fates
-from laxity.core.moment import Moment, ReviseMemory
+from laxity.core.moment import CONTEXTS, RECENT, Moment, ReviseMemory
 from laxity.core.triggers import Trigger
 from laxity.durations import show_us
 from laxity.spark.app import App, Evaluation
@@ -36,7 +36,7 @@ from laxity.spark.stage import Outcome, Stage, Start, Turn
 from laxity.spark.travel import Journeys
 from laxity.spark.used import Used
 
-WAITING, GIVEN = "waiting", "given"
+GIVEN = "given"
 
 Evaluated = tuple[DataFrame, DataFrame | None]  # results, and what has changed in older ones
 
@@ -126,17 +126,16 @@ class Revise(Stage):
         known = begun.known
         n_lates = seen["late"] + before.n_waiting
         doubted = turn.aside.begin(partial(self._doubt, begun, history, n_lates, before.n_doubted))
-        history.keep_recent(known.on_time(history.moment))
         lates = self._lates(doubted(), history) if n_lates else None
         present = known.present(history.moment, None if lates is None else lates.recent())
         evaluated = self._evaluated(self._evaluation(turn), present, lates, history)
-        n_recent = history.leave_recent(present)
+        recent = history.keep_recent(known.on_time(history.moment), lates)
         doubt = doubted()
         holes = None if doubt is None else history.open_holes(doubt)
         found = Found(history.moment, seen, lates, doubt, holes)
         results = self._results(evaluated(), holes, history)
         keeping = turn.aside.begin(partial(self._keep, history, known, present, found))
-        memory = cache(lambda: found.memory(before, n_recent(), keeping()()))
+        memory = cache(lambda: found.memory(before, {RECENT: recent(), CONTEXTS: keeping()()}))
         told, statuses = riding(results, by_status())
 
         def by_result() -> dict[str, Any]:
@@ -175,8 +174,7 @@ class Revise(Stage):
 
     def _known(self, rows: DataFrame, history: History, n_waited: int) -> Known:
         """The rows this batch may look at."""
-        waited = history.tables.read(WAITING) if n_waited else None
-        waited = None if waited is None else self.places.together(self.places.of(waited))
+        waited = history.waited() if n_waited else None
         return Known(self.places.of(rows), history.recent(), waited)
 
     def _doubt(
@@ -190,16 +188,21 @@ class Revise(Stage):
         if self.places.step is None and not n_lates:
             return None
         known = begun.known
-        suspected = history.suspects(known, begun.keys, n_before)
-        if n_lates:
-            n_keys = suspected.n["keys"] if n_before is None else max(n_before, n_lates)
-            rows = history.in_doubt(known, suspected.keys, n_keys, older=True)
-            rows = history.at_hand(settled(rows, self.trigger, self.places, history.moment))
-        elif n_keys := suspected.n["keys"]:
-            rows = history.in_doubt(known, suspected.keys, n_keys, older=suspected.n["fresh"] > 0)
-            rows = undisputed(rows)
+        suspects = history.suspects(known, begun.keys)
+        if n_lates and n_before is not None:
+            n_keys = max(n_before, n_lates)
+            rows = history.in_doubt(known, suspects, n_keys, older=True)
         else:
-            return None
+            found = history.counted(suspects)
+            n_keys = found.keys
+            if not n_keys:
+                return None
+            older = n_lates > 0 or found.fresh > 0
+            rows = history.in_doubt(known, found.rows, n_keys, older)
+        if n_lates:
+            rows = history.at_hand(settled(rows, self.trigger, self.places, history.moment))
+        else:
+            rows = undisputed(rows)
         return Doubt(rows, n_keys)
 
     def _lates(self, doubt: Doubt | None, history: History) -> Lates:
@@ -271,10 +274,8 @@ class Revise(Stage):
         """Begin to keep what later batches need, beside the evaluation; gives contexts added."""
         lates, holes = found.lates, found.holes
         added = history.keep_contexts(present, lates, found.doubt, holes)
-        history.keep_joined(lates)
         if lates is not None and (lates.n.waiting or known.waited is not None):
-            history.tables.replace(WAITING, self.places.without(lates.waiting()))
-            history.tables.begin(WAITING, history.aside)
+            history.keep_waiting(lates)
         if self.places.step is not None:
             late_holes = None
             if lates is not None and lates.n.behind:

@@ -9,13 +9,14 @@ or when it is next folded.
 Nothing that a committed batch refers to is ever changed: writes go to folders of their own, and
 `sweep` deletes only what no kept commit refers to.
 
-A batch may leave a table's rows at hand for the next one, which need not read them then.
+The rows of a table may stay at hand for the batches to come (`standing.py`); they are written all
+the same, and read after a restart.
 """
 
 import threading
 from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +28,8 @@ from laxity.spark.changing import changing_in
 from laxity.spark.checkpoint import Commit, Segment, Table
 from laxity.spark.files import Files
 from laxity.spark.folder import write_folder
+from laxity.spark.keep import in_one_process
+from laxity.spark.standing import MANY, Piece, Standing, rows_of
 
 FAN = 4  # so many segments of one level become one of the next
 
@@ -34,27 +37,10 @@ FAN = 4  # so many segments of one level become one of the next
 Make = Callable[[], DataFrame]
 
 
-LetGo = Callable[[], object]
-
-
 @dataclass(frozen=True)
 class _Write:
     rows: Make
     folder: str
-
-
-@dataclass
-class Standing:
-    """Rows that stay at hand from one batch to the next, by table, and how to let go of them."""
-
-    rows: dict[str, tuple[DataFrame, LetGo]] = field(default_factory=dict)
-
-    def replaced(self, after: "Standing") -> "Standing":
-        """Those of the batch after; what it left nothing new for stays."""
-        for name in self.rows.keys() & after.rows.keys():
-            _, let_go = self.rows[name]
-            let_go()
-        return Standing(self.rows | after.rows)
 
 
 class Tables:
@@ -90,25 +76,71 @@ class Tables:
     def read(self, name: str) -> DataFrame | None:
         """The rows of a table as of the last commit; None if nothing is left of it."""
         name = self._label(name)
-        table = self._committed.get(name)
-        if table is None or not table.segments:
+        table = self._alive(name)
+        if table is None:
             return None
         opened = self._opened.pop(name, None)
         return opened or read_table(self._spark, self._files, name, table)
 
-    def standing(self, name: str) -> DataFrame | None:
-        """The rows that the batch before left at hand for a table."""
-        rows, _ = self._standing.rows.get(self._label(name), (None, None))
-        return rows
+    def _alive(self, name: str) -> Table | None:
+        table = self._committed.get(name)
+        return table if table and table.segments else None
 
-    def leave(self, name: str, rows: DataFrame, let_go: LetGo) -> None:
-        """Leave at hand what the table holds once this batch is committed."""
-        self.left.rows[self._label(name)] = rows, let_go
+    def at_hand(
+        self, name: str, laid: Callable[[DataFrame], DataFrame], aside: Asides
+    ) -> DataFrame | None:
+        """The same, to be at hand from now on where that can be, and then lie as `laid` lays them.
+
+        What is added to the table must lie so too.
+        """
+        label = self._label(name)
+        table, pieces = self._alive(label), self._standing.pieces
+        if table is None or not in_one_process(self._spark):
+            return self.read(name)
+        if label not in pieces:
+            read = self.read(name)
+            assert read is not None
+            pieces[label] = (Piece.of(laid(read), None),)
+            aside.begin(pieces[label][0].rows.count)  # before its files may go
+        return _unexpired(rows_of(pieces[label]), table)
+
+    def stay(
+        self, name: str, rows: DataFrame, newest: int | None, aside: Asides, anew: bool = False
+    ) -> DataFrame:
+        """Rows to be added to a table, or to be its only ones `anew`, at hand in later batches too.
+
+        That is, if all others of the table are.
+        """
+        label = self._label(name)
+        if not in_one_process(self._spark):
+            return rows
+        piece = Piece.of(rows, newest)
+        others = () if anew else self._others(label)
+        if others is None:
+            aside.last(piece.let_go)
+        elif len(others) < MANY:
+            self.left.pieces[label] = (*others, piece)
+        else:
+            one = Piece.together([*others, piece])
+            aside.begin(one.rows.count)
+            aside.last(piece.let_go)
+            self.left.pieces[label] = (one,)
+        return piece.rows
+
+    def _others(self, label: str) -> tuple[Piece, ...] | None:
+        """The pieces of a table that are not expired; None if it is not at hand."""
+        table = self._alive(label)
+        if table is None:
+            return ()
+        pieces, floor = self._standing.pieces.get(label), table.floor
+        if pieces is None or floor is None:
+            return pieces
+        return tuple(one for one in pieces if one.newest is None or one.newest >= floor)
 
     def open(self) -> None:
         """Make the tables ready that rows also leave again, and so are likely to be read."""
         for name, table in self._committed.items():
-            wanted = table.expire_by is not None and name not in self._standing.rows
+            wanted = table.expire_by is not None and name not in self._standing.pieces
             if table.segments and wanted:
                 self._opened[name] = read_table(self._spark, self._files, name, table)
 
@@ -214,7 +246,10 @@ def fold(segments: tuple[Segment, ...]) -> tuple[tuple[Segment, ...], tuple[Segm
 def read_table(spark: SparkSession, files: Files, name: str, table: Table) -> DataFrame:
     """The rows of a table as one commit describes it; reads no footer, runs no job."""
     paths = [f"{files.uri}/{_folder(name, segment)}" for segment in table.segments]
-    rows = spark.read.schema(StructType.fromJson(table.columns)).parquet(*paths)
+    return _unexpired(spark.read.schema(StructType.fromJson(table.columns)).parquet(*paths), table)
+
+
+def _unexpired(rows: DataFrame, table: Table) -> DataFrame:
     if table.floor is None or table.expire_by is None:
         return rows
     return rows.where(f"{table.expire_by} >= {changing_in(table.floor, table.expire_by)}")

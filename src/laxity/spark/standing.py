@@ -1,0 +1,57 @@
+"""Rows of state tables that stay at hand from batch to batch: they need not be read.
+
+A table's rows are at hand in pieces, one for every batch that added some, until they are many.
+That is for executors that live in the driver; elsewhere a lost one would take its rows with it.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import reduce
+
+from pyspark.sql import DataFrame
+
+from laxity.spark.keep import kept, of_unknown_origin
+
+MANY = 8  # pieces that become one
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Rows at hand, and how to let go of them; `newest`: when the last of them expires."""
+
+    rows: DataFrame
+    newest: int | None
+    let_go: Callable[[], object]
+
+    @staticmethod
+    def of(rows: DataFrame, newest: int | None) -> "Piece":
+        """Rows that will be at hand once a job has read them."""
+        at_hand, let_go = kept(rows)
+        return Piece(of_unknown_origin(at_hand), newest, let_go)
+
+    @staticmethod
+    def together(pieces: "Iterable[Piece]") -> "Piece":
+        """One of several."""
+        pieces = list(pieces)
+        newest = [piece.newest for piece in pieces if piece.newest is not None]
+        return Piece.of(rows_of(pieces), max(newest, default=None))
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The pieces of the tables that are at hand, each whole."""
+
+    pieces: dict[str, tuple[Piece, ...]] = field(default_factory=dict)
+
+    def replaced(self, after: "Standing") -> "Standing":
+        """Those of the batch after; tables that it left nothing new for stay."""
+        for name, pieces in after.pieces.items():
+            for piece in self.pieces.get(name, ()):
+                if piece not in pieces:
+                    piece.let_go()
+        return Standing(self.pieces | after.pieces)
+
+
+def rows_of(pieces: Iterable[Piece]) -> DataFrame:
+    """All rows of the pieces."""
+    return reduce(DataFrame.union, (piece.rows for piece in pieces))
