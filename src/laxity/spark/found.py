@@ -10,8 +10,7 @@ from pyspark.sql import functions as F
 from laxity.core.holes import BEGINNING
 from laxity.core.ledger import Fates
 from laxity.core.moment import Moment, ReviseMemory
-from laxity.spark.doubt import Doubt
-from laxity.spark.history import Holes
+from laxity.spark.history import Keys
 from laxity.spark.lates import Lates, fates_of
 from laxity.spark.latest import RETRACTED
 from laxity.spark.replay import REVISED, TENTATIVE
@@ -26,8 +25,7 @@ class Found:
     moment: Moment
     seen: Mapping[str, int]
     lates: Lates | None
-    doubt: Doubt | None
-    holes: Holes | None
+    keys: Keys | None
 
     @property
     def no_results(self) -> bool:
@@ -40,12 +38,6 @@ class Found:
         return fates_of(self.seen, self.lates)
 
     @property
-    def _n_doubted(self) -> int:
-        if self.lates is not None:
-            return self.lates.n.keys
-        return self.doubt.n_keys if self.doubt else 0
-
-    @property
     def _n_due(self) -> int:
         return self.lates.n.due if self.lates else 0
 
@@ -54,13 +46,13 @@ class Found:
         return ReviseMemory(
             newest_us=self.moment.newest_us,
             n_waiting=self.fates.held,
-            n_doubted=self._n_doubted,
+            n_doubted=self.keys.n["keys"] if self.keys else 0,
             stock=self.moment.stocked(before.stock, added),
         )
 
     def numbers(self, memory: ReviseMemory) -> dict[str, Any]:
         """What the report tells, but for the results."""
-        n_holes = self.holes.n["between"] if self.holes else 0
+        n_holes = self.keys.n["between"] if self.keys else 0
         said = {**self.seen, "holes": n_holes, "due": self._n_due}
         return numbers_of(self.moment, memory, said, self.fates)
 

@@ -26,11 +26,11 @@ from laxity.core.moment import CONTEXTS, N_BUCKETS, RECENT, Moment
 from laxity.spark.aside import Asides
 from laxity.spark.changing import EVENT_US, changing, changing_in
 from laxity.spark.doubt import FRESH, Doubt, late_keys, summed, suspects
-from laxity.spark.holes import OPEN, in_context, is_present, left_behind, n_between, open_holes
+from laxity.spark.holes import OPEN, found_out, in_context, is_present, left_behind, n_between
 from laxity.spark.intake import measured, riding
 from laxity.spark.keep import in_one_process, kept
 from laxity.spark.known import OLD, Known, kept_before
-from laxity.spark.lates import Lates, as_came
+from laxity.spark.lates import Lates, as_came, fates
 from laxity.spark.places import KEY, US, Places, of_keys
 from laxity.spark.state import Tables
 from laxity.spark.used import Used
@@ -50,14 +50,14 @@ class Suspects:
 
 
 @dataclass(frozen=True)
-class Holes:
-    """The keys with open holes near, one row each, about `n_keys`, and how many holes they have.
+class Keys:
+    """What is found out about each key in doubt, one row each, about `n_keys` of them.
 
-    What was `counted` is known once a job has read them: the holes `between` rows, and those `left`
-    behind, which are new in the table of holes.
+    What was `counted` is known once a job has read them: the `keys`, the fates of their late rows,
+    the holes `between` rows, and those `left` behind, which are new in the table of holes.
     """
 
-    keys: DataFrame
+    rows: DataFrame
     n_keys: int
     counted: Callable[[], Mapping[str, int | None]]
 
@@ -65,6 +65,11 @@ class Holes:
     def n(self) -> dict[str, int]:
         """How many there are."""
         return {name: number or 0 for name, number in self.counted().items()}
+
+    @property
+    def holes(self) -> DataFrame:
+        """The keys with open holes, and these."""
+        return self.rows.where(F.size(OPEN) > 0).select(KEY, OPEN)
 
 
 @dataclass(frozen=True)
@@ -147,13 +152,11 @@ class History:
             rows = self.places.together(rows)
         return self.at_hand(rows)
 
-    def open_holes(self, doubt: Doubt) -> Holes | None:
-        """Where rows are missing, among those in doubt; None where nobody sees it."""
-        if self.places.step is None:
-            return None
-        keys = self.at_hand(open_holes(doubt.rows, self.places, self.moment))
+    def found_out(self, doubt: Doubt) -> Keys:
+        """What is to be said of each key in doubt; it is being counted."""
+        keys = self.at_hand(found_out(doubt.rows, self.places, self.moment))
         counts = _counts(self.places, self.moment)
-        return Holes(keys, doubt.n_keys, self.aside.begin(lambda: measured(keys, counts)))
+        return Keys(keys, doubt.n_keys, self.aside.begin(lambda: measured(keys, counts)))
 
     def keep_recent(self, on_time: DataFrame, lates: Lates | None) -> Added:
         """Begin to keep what is recent of the rows that came on time, or are due."""
@@ -171,13 +174,13 @@ class History:
         self.tables.begin(WAITING, self.aside)
 
     def keep_contexts(
-        self, present: DataFrame, lates: Lates | None, doubt: Doubt | None, holes: Holes | None
+        self, present: DataFrame, lates: Lates | None, doubt: Doubt | None, keys: Keys | None
     ) -> Added:
         """Begin to keep, of the rows that are not recent any more, what a late row may need."""
         moment = self.moment
         going = [lates.behind()] if lates is not None and lates.n.behind else []
         if moment.edge_us > moment.answered_us:
-            going += self._leaving(present, doubt, holes)
+            going += self._leaving(present, doubt, keys)
         added: Added = dict
         if going:
             added = self._append(CONTEXTS, _union(going))
@@ -185,16 +188,16 @@ class History:
         return added
 
     def _leaving(
-        self, present: DataFrame, doubt: Doubt | None, holes: Holes | None
+        self, present: DataFrame, doubt: Doubt | None, keys: Keys | None
     ) -> list[DataFrame]:
         """Of the rows that are not recent any more those that a late row may need."""
         gone = F.col(US) <= changing(self.moment.edge_us)
         if self.places.step is None:
             return [present.where(gone)]
-        if doubt is None or holes is None:
+        if doubt is None or keys is None:
             return []
         mine = as_came(doubt.rows.where(is_present(self.moment)).where(gone))
-        mine = of_keys(mine, holes.keys, holes.n_keys)
+        mine = of_keys(mine, keys.holes, keys.n_keys)
         return [mine.where(in_context(self.moment)).drop(OPEN)]
 
     def _append(self, table: str, rows: DataFrame) -> Added:
@@ -212,14 +215,14 @@ class History:
         nr = f"({EVENT_US} - {changing_in(floor_us)}) div {width_us}L"
         return [F.expr(f"count_if({nr} = {n}) AS n_{n}") for n in range(N_BUCKETS + 1)]
 
-    def note(self, holes: Holes | None, others: DataFrame | None) -> None:
+    def note(self, keys: Keys | None, others: DataFrame | None) -> None:
         """Note the holes that can no longer be found from recent rows, and some others."""
         noted = [] if others is None else [others]
-        if holes is not None and holes.n["left"]:
+        if keys is not None and keys.n["left"]:
             left = F.inline(left_behind(self.places, self.moment))
             said = "lo AS _lo", "hi AS _hi", "first_us AS _first_us", "last_us AS _last_us"
-            keys = holes.keys.select(f"{KEY}.*", left)
-            noted.append(keys.selectExpr(*self.places.names, *said))
+            holes = keys.rows.select(f"{KEY}.*", left)
+            noted.append(holes.selectExpr(*self.places.names, *said))
         if noted:
             newest_us = self.moment.newest_us
             rows = self.places.together(_union(noted))
@@ -236,10 +239,12 @@ class History:
 
 
 def _counts(places: Places, moment: Moment) -> list[Column]:
-    return [
-        F.sum(n_between()).alias("between"),
-        F.sum(F.size(left_behind(places, moment))).alias("left"),
-    ]
+    late = [F.sum(name).alias(name) for name in fates(moment)]
+    holes = [F.lit(0).alias(name) for name in ("between", "left")]
+    if places.step is not None:
+        left = F.size(left_behind(places, moment))
+        holes = [F.sum(n_between()).alias("between"), F.sum(left).alias("left")]
+    return [F.count(F.lit(1)).alias("keys"), *late, *holes]
 
 
 def _counted(seen: Observation) -> dict[int, int]:

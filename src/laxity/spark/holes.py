@@ -1,9 +1,8 @@
-"""Find where rows of a key are missing, on Spark.
+"""What is found out about each key in doubt: where rows are missing, and what became of late ones.
 
-The meaning is that of `laxity.core.holes`. Only keys that are in doubt (`doubt.py`) are looked at,
-their rows put in order. A key's holes are one array: `lo` and `hi` are the neighbours' coordinates,
-`first_us` and `last_us` the times in between, `listed` those that are in the table of holes
-already.
+The meaning of holes is that of `laxity.core.holes`. A key's are one array, found from its rows in
+order: `lo` and `hi` are the neighbours' coordinates, `first_us` and `last_us` the times in between,
+`listed` those that are in the table of holes already.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -14,36 +13,46 @@ from laxity.core.moment import Moment
 from laxity.spark.changing import changing_in
 from laxity.spark.doubt import FRESH, NOTED
 from laxity.spark.known import NEW, OLD
-from laxity.spark.lates import DUE
+from laxity.spark.lates import DUE, LATE, fates
 from laxity.spark.places import AT, KEY, US, Places
 
 OPEN = "_holes"  # a key's open holes
 
 
-def open_holes(rows: DataFrame, places: Places, moment: Moment) -> DataFrame:
-    """The open holes of each key, from its rows in order; keys without any are left out.
+def found_out(rows: DataFrame, places: Places, moment: Moment) -> DataFrame:
+    """For each key of the rows in doubt its open holes, its late rows' times, and their fates."""
+    holes = {} if places.step is None else _seen_holes(moment)
+    late = fates(moment)
+    told = holes | {LATE: f"any_value({LATE})"}
+    told |= {name: f"count_if({which})" for name, which in late.items()}
+    of_key = rows.selectExpr("*", f"{is_present(moment)} AS _here").groupBy(*places.names)
+    keys = of_key.agg(*(F.expr(text).alias(name) for name, text in told.items()))
+    key, others = f"{places.key_text} AS {KEY}", (LATE, *late)
+    if not holes:
+        return keys.selectExpr(key, *others)
+    marks = f"{_marks(places.margin_us)} AS _marks", f"{_PASSED} AS _passed"
+    is_open = f"h.last_us >= {changing_in(moment.open_us, 'h.last_us')}"
+    gap = f"h.hi - h.lo > {places.step} AND {is_open}"
+    found = f"IF(_any, filter(concat({_BETWEEN}, _passed), h -> {gap}), array()) AS {OPEN}"
+    return keys.selectExpr(key, "_any", *marks, *others).selectExpr(KEY, found, *others)
 
-    `rows` are those in doubt. What is before the first row is a hole if one left behind reaches up
-    to it, or if the key is fresh; then it begins with the last row kept before. One that ends
-    before it has rows behind it among these, that a row in it would need.
+
+def _seen_holes(moment: Moment) -> dict[str, str]:
+    """What a key's holes are found from: its rows since the last span, and those noted.
+
+    What is before the first row is a hole if one left behind reaches up to it, or if the key is
+    fresh; then it begins with the last row kept before. One that ends before it has rows behind it
+    among these, that a row in it would need.
     """
     mark = f"struct({AT} AS at, {US} AS us)"
     near = f"h.last_us > {changing_in(moment.answered_us - moment.span_us, 'h.last_us')}"
-    told = {
+    return {
         "_rows": f"sort_array(collect_list(IF(_here AND {AT} IS NOT NULL, {mark}, NULL)))",
         "_last": f"max(IF({FRESH} AND NOT _here AND ({OLD} OR {DUE}), {mark}, NULL))",
         "_near": f"filter(any_value({NOTED}), h -> {near})",
         FRESH: f"any_value({FRESH})",
         "_any": "bool_or(_here)",
     }
-    of_key = rows.selectExpr("*", f"{is_present(moment)} AS _here").groupBy(*places.names)
-    keys = of_key.agg(*(F.expr(text).alias(name) for name, text in told.items())).where("_any")
-    marks = f"{_marks(places.margin_us)} AS _marks", f"{_PASSED} AS _passed"
-    marked = keys.selectExpr(f"{places.key_text} AS {KEY}", *marks)
-    is_open = f"h.last_us >= {changing_in(moment.open_us, 'h.last_us')}"
-    gap = f"h.hi - h.lo > {places.step} AND {is_open}"
-    holes = f"filter(concat({_BETWEEN}, _passed), h -> {gap}) AS {OPEN}"
-    return marked.selectExpr(KEY, holes).where(F.size(OPEN) > 0)
 
 
 def is_present(moment: Moment) -> str:

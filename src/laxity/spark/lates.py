@@ -21,7 +21,7 @@ from laxity.errors import ConfigError
 from laxity.spark.changing import changing, changing_in
 from laxity.spark.doubt import LATELY, NOTED, OF_KEY, ON_TIME, Doubt
 from laxity.spark.known import NEW, OLD, WAITED
-from laxity.spark.places import AT, KEY, US, Places
+from laxity.spark.places import AT, US, Places
 
 DUE = "_due"
 REASON = "_reason"
@@ -34,9 +34,8 @@ UNNUMBERED = "late, and without a number"
 
 @dataclass(frozen=True)
 class Counts:
-    """How many late rows there are, and about how many keys in doubt."""
+    """How many late rows there are."""
 
-    keys: int
     due: int
     waiting: int
     dead: int
@@ -48,7 +47,7 @@ class Lates:
     """The rows of keys in doubt, what became of the late ones, and how many that are.
 
     Rows that are due and not recent are `behind`. What was `counted` is known once a job has read
-    them all.
+    all keys.
     """
 
     doubt: Doubt
@@ -58,7 +57,8 @@ class Lates:
     @cached_property
     def n(self) -> Counts:
         """How many late rows are due, wait, and are dead."""
-        return Counts(**self.counted())
+        counted = self.counted()
+        return Counts(**{field.name: counted[field.name] for field in fields(Counts)})
 
     def due(self) -> DataFrame:
         """The rows that are evaluated in this batch."""
@@ -185,16 +185,14 @@ def triggered(rows: DataFrame, trigger: Trigger, places: Places, moment: Moment)
     return rows.withColumn(LATE, F.expr(f"collect_set(IF({DUE}, {US}, NULL)) {of_key}"))
 
 
-def counts(moment: Moment) -> list[Column]:
-    """How many rows are due, wait, and are dead, of so many keys."""
-    behind = F.col(DUE) & (F.col(US) <= changing(moment.answered_us))
-    return [
-        F.approx_count_distinct(KEY).alias("keys"),
-        F.count_if(DUE).alias("due"),
-        F.count_if(F.expr(_WAITS)).alias("waiting"),
-        F.count(REASON).alias("dead"),
-        F.count_if(behind).alias("behind"),
-    ]
+def fates(moment: Moment) -> dict[str, str]:
+    """Which of the rows in doubt are due, wait, and are dead, as SQL."""
+    return {
+        "due": DUE,
+        "waiting": _WAITS,
+        "dead": f"{REASON} IS NOT NULL",
+        "behind": f"{DUE} AND {US} <= {changing_in(moment.answered_us, US)}",
+    }
 
 
 def fates_of(seen: Mapping[str, int], lates: Lates | None) -> Fates:

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from laxity.core.moment import Moment
 from laxity.spark.app import OWN, App, Evaluation
 from laxity.spark.changing import changing, changing_in
+from laxity.spark.history import Keys
 from laxity.spark.known import OLD
 from laxity.spark.lates import DUE, LATE, Lates, as_came
 from laxity.spark.latest import RETRACTED
@@ -33,16 +34,21 @@ class Replay:
     places: Places
     moment: Moment
     lates: Lates
+    keys: Keys
 
     def older(self) -> DataFrame:
         """The rows that the affected results depend on, but those since the last span."""
         old = F.col(US) <= changing(self.moment.answered_us)
         return as_came(self._slices(f"{DUE} OR {OLD}").where(old))
 
-    def asked(self, results: DataFrame, wanted: Column) -> DataFrame:
-        """Of results those that are affected, and those wanted anyway."""
-        there = results.withColumn(KEY, self.places.key).join(self._times(), KEY, "left")
-        return there.where(wanted | self._touched()).select(*results.columns)
+    def asked(self, results: DataFrame, wanted: Column, status: Column) -> DataFrame:
+        """Of results those that are affected, and those wanted anyway, with status."""
+        there = self._with_keys(results, self.keys.rows, "left")
+        return there.where(wanted | self._touched()).select(*results.columns, status)
+
+    def _with_keys(self, results: DataFrame, keys: DataFrame, how: str) -> DataFrame:
+        keyed = results.withColumn(KEY, self.places.key)
+        return keyed.join(small(keys, self.keys.n_keys), KEY, how)
 
     def changes(self, after: DataFrame, given: DataFrame | None) -> DataFrame:
         """The results that the rows make new, other or void, with status and revision.
@@ -54,7 +60,9 @@ class Replay:
         value = both.schema["_after"].dataType
         last = [F.lit(None).cast(value), F.lit(None).cast("int")]
         if given is not None:
-            before = self.asked(given, F.lit(False)).withColumnRenamed("_value", "_before")
+            before = self._with_keys(given, self.keys.rows.select(KEY, LATE), "inner")
+            before = before.where(self._touched()).drop(KEY, LATE)
+            before = before.withColumnRenamed("_value", "_before")
             both = both.unionByName(before, allowMissingColumns=True)
             last = [F.expr("max_by(_before, _revision)"), F.expr("max(_revision)")]
         both = both.groupBy(*names).agg(
@@ -66,12 +74,6 @@ class Replay:
 
     def _slices(self, which: str) -> DataFrame:
         return self.lates.doubt.rows.where(which).where(self._needed())
-
-    def _times(self) -> DataFrame:
-        """When the rows that are due happened, by key."""
-        keys = self.lates.due().groupBy(*self.places.names)
-        times = keys.agg(F.expr(f"first({LATE})").alias(LATE))
-        return small(times.select(self.places.key.alias(KEY), LATE), self.lates.doubt.n_keys)
 
     def _needed(self) -> Column:
         """Whether a row belongs to a slice: overlapping slices of a key are one."""

@@ -24,11 +24,11 @@ from laxity.spark.app import App, Evaluation
 from laxity.spark.changing import EVENT_US, changing
 from laxity.spark.doubt import Doubt
 from laxity.spark.found import NO_RESULTS, Found, any_open, by_status, numbers_of
-from laxity.spark.history import Added, History, Holes
+from laxity.spark.history import Added, History, Keys
 from laxity.spark.holes import OPEN, meets
 from laxity.spark.intake import measured, riding
 from laxity.spark.known import Known, lateness, too_late
-from laxity.spark.lates import Lates, counts, decision, new_holes, settled, undisputed
+from laxity.spark.lates import Lates, decision, new_holes, settled, undisputed
 from laxity.spark.latest import keyed
 from laxity.spark.places import KEY, Places, small
 from laxity.spark.replay import FINAL, TENTATIVE, Replay, may_change
@@ -126,15 +126,19 @@ class Revise(Stage):
         known = begun.known
         n_lates = seen["late"] + before.n_waiting
         doubted = turn.aside.begin(partial(self._doubt, begun, history, n_lates, before.n_doubted))
-        lates = self._lates(doubted(), history) if n_lates else None
-        present = known.present(history.moment, None if lates is None else lates.recent())
-        evaluated = self._evaluated(self._evaluation(turn), present, lates, history)
-        recent = history.keep_recent(known.on_time(history.moment), lates)
         doubt = doubted()
-        holes = None if doubt is None else history.open_holes(doubt)
-        found = Found(history.moment, seen, lates, doubt, holes)
-        results = self._results(evaluated(), holes, history)
-        keeping = turn.aside.begin(partial(self._keep, history, known, present, found))
+        keys = None if doubt is None else history.found_out(doubt)
+        lates = None
+        if n_lates:
+            assert doubt is not None, "a late row puts its key in doubt"
+            assert keys is not None
+            lates = Lates(doubt, history.moment, lambda: keys.n)
+        present = known.present(history.moment, None if lates is None else lates.recent())
+        evaluated = self._evaluated(self._evaluation(turn), present, lates, keys, history)
+        recent = history.keep_recent(known.on_time(history.moment), lates)
+        found = Found(history.moment, seen, lates, keys)
+        results = self._results(evaluated(), keys, history)
+        keeping = turn.aside.begin(partial(self._keep, history, known, present, doubt, found))
         memory = cache(lambda: found.memory(before, {RECENT: recent(), CONTEXTS: keeping()()}))
         told, statuses = riding(results, by_status())
 
@@ -205,13 +209,6 @@ class Revise(Stage):
             rows = undisputed(rows)
         return Doubt(rows, n_keys)
 
-    def _lates(self, doubt: Doubt | None, history: History) -> Lates:
-        """What becomes of the late rows and of those that waited; it is being counted."""
-        assert doubt is not None, "a late row puts its key in doubt"
-        columns = counts(history.moment)
-        counted = history.aside.begin(lambda: measured(doubt.rows, columns))
-        return Lates(doubt, history.moment, counted)
-
     def _evaluation(self, turn: Turn) -> Evaluation:
         """How the app is evaluated in this batch."""
         by = self.places.by
@@ -221,7 +218,12 @@ class Revise(Stage):
         return lambda rows: journeys.results(rows, next(number))
 
     def _evaluated(
-        self, evaluate: Evaluation, present: DataFrame, lates: Lates | None, history: History
+        self,
+        evaluate: Evaluation,
+        present: DataFrame,
+        lates: Lates | None,
+        keys: Keys | None,
+        history: History,
     ) -> Callable[[], Evaluated]:
         """What gives the results between the edges, and those before them that changed, if any.
 
@@ -231,36 +233,44 @@ class Revise(Stage):
         rows, us = self.places.without(present), F.unix_micros("_event")
         answered = us <= changing(history.moment.answered_us, us)
         wanted = ~answered & (us <= changing(history.moment.edge_us, us))
-        if lates is None or (self.app.own_query and not lates.n.due):
+        if lates is None or keys is None or (self.app.own_query and not lates.n.due):
             return lambda: (evaluate(rows).where(wanted), None)
-        replay = Replay(self.app, evaluate, self.places, history.moment, lates)
+        replay = Replay(self.app, evaluate, self.places, history.moment, lates, keys)
+        status = self._status(history.moment).alias("_status")
 
         def both() -> Evaluated:
             everything = rows.unionByName(self.places.without(replay.older()))
-            results = history.at_hand(replay.asked(evaluate(everything), wanted))
+            results = history.at_hand(replay.asked(evaluate(everything), wanted, status))
             history.aside.begin(results.count)  # evaluated while it is planned what is told of it
-            changed = replay.changes(results.where(answered), history.tables.read(GIVEN))
+            after = results.where(answered).drop("_status")
+            changed = replay.changes(after, history.tables.read(GIVEN))
             return results.where(~answered), changed
 
         return both if self.app.own_query else history.aside.begin(both)
 
-    def _results(self, evaluated: Evaluated, holes: Holes | None, history: History) -> DataFrame:
-        """All that is told, with status and revision."""
+    def _results(self, evaluated: Evaluated, keys: Keys | None, history: History) -> DataFrame:
+        """All that is told, with status and revision, at hand if some may have to be kept."""
         answers, changed = evaluated
         if changed is not None:
-            return self._told(answers, holes, history.moment).unionByName(changed)
-        if holes is not None or self.places.step is None:
-            answers = history.at_hand(answers)  # those that are not final are read once more
-        return self._told(answers, holes, history.moment)
+            return history.at_hand(answers.withColumn("_revision", F.lit(0)).unionByName(changed))
+        told = self._told(answers, keys, history.moment)
+        return told if keys is None and self.places.step is not None else history.at_hand(told)
 
-    def _told(self, answers: DataFrame, holes: Holes | None, moment: Moment) -> DataFrame:
+    def _told(self, answers: DataFrame, keys: Keys | None, moment: Moment) -> DataFrame:
         """The answers, with status."""
-        status: Column = F.lit(TENTATIVE if self.places.step is None else FINAL)
-        if holes is not None:
+        status = self._status(moment)
+        if self.places.step is not None and keys is None:
+            status = F.lit(FINAL)
+        elif self.places.step is not None and keys is not None:
             answers = answers.withColumn(KEY, self.places.key)
-            answers = answers.join(small(holes.keys, holes.n_keys), KEY, "left")
-            status = F.when(meets(moment), TENTATIVE).otherwise(FINAL)
+            answers = answers.join(small(keys.holes, keys.n_keys), KEY, "left")
         return answers.withColumns({"_status": status, "_revision": F.lit(0)}).drop(KEY, OPEN)
+
+    def _status(self, moment: Moment) -> Column:
+        """The status of an answer beside the holes of its key."""
+        if self.places.step is None:
+            return F.lit(TENTATIVE)
+        return F.when(meets(moment), TENTATIVE).otherwise(FINAL)
 
     def _remember(self, results: DataFrame, some_open: bool, history: History) -> None:
         """Keep the answers that may still change, if there are any."""
@@ -270,17 +280,24 @@ class Revise(Stage):
             history.tables.append(GIVEN, answers, expire_by=EVENT_US, newest=newest_us)
         history.tables.expire(GIVEN, history.moment.final_us + 1)
 
-    def _keep(self, history: History, known: Known, present: DataFrame, found: Found) -> Added:
+    def _keep(
+        self,
+        history: History,
+        known: Known,
+        present: DataFrame,
+        doubt: Doubt | None,
+        found: Found,
+    ) -> Added:
         """Begin to keep what later batches need, beside the evaluation; gives contexts added."""
-        lates, holes = found.lates, found.holes
-        added = history.keep_contexts(present, lates, found.doubt, holes)
+        lates = found.lates
+        added = history.keep_contexts(present, lates, doubt, found.keys)
         if lates is not None and (lates.n.waiting or known.waited is not None):
             history.keep_waiting(lates)
         if self.places.step is not None:
             late_holes = None
             if lates is not None and lates.n.behind:
                 late_holes = new_holes(lates.due(), self.places, history.moment)
-            history.note(holes, late_holes)
+            history.note(found.keys, late_holes)
         return added
 
     def _nothing_new(self, rows: DataFrame, before: ReviseMemory, moment: Moment) -> Outcome:
