@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from laxity.core.holes import BEGINNING
 from laxity.core.revise import Shape
 
-N_BUCKETS = 16  # in which kept rows are counted until they expire
+N_BUCKETS = 8  # in which kept rows are counted until they expire
 RECENT, CONTEXTS = "recent", "contexts"  # the rows of the last span, and those near holes
 
 Stock = dict[str, dict[int, int]]

@@ -129,7 +129,7 @@ class BatchRunner:
                     results = self._emit(flows[-1], batch_id)
             with phases.phase("state"):
                 for outcome in (one for flow in flows for one in flow.outcomes):
-                    outcome.afterwards()
+                    outcome.planned()
                 tables.write(aside)()
                 fates = settle(flows, letters, results["n_results"])
         finally:

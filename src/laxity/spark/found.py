@@ -75,8 +75,3 @@ def by_status() -> list[Column]:
         F.expr(f"count_if(_status = '{REVISED}')").alias("revised"),
         F.expr(f"count_if(_status = '{RETRACTED}')").alias("retracted"),
     ]
-
-
-def any_open(said: Mapping[str, int]) -> bool:
-    """Whether any of the results so counted may still change."""
-    return said["tentative"] + said["revised"] + said["retracted"] > 0

@@ -158,7 +158,7 @@ class History:
         counts = _counts(self.places, self.moment)
         return Keys(keys, doubt.n_keys, self.aside.begin(lambda: measured(keys, counts)))
 
-    def keep_recent(self, on_time: DataFrame, lates: Lates | None) -> Added:
+    def keep_recent(self, on_time: DataFrame, lates: Lates | None = None) -> Added:
         """Begin to keep what is recent of the rows that came on time, or are due."""
         rows, moment = on_time, self.moment
         if lates is not None:

@@ -23,7 +23,7 @@ from laxity.durations import show_us
 from laxity.spark.app import App, Evaluation
 from laxity.spark.changing import EVENT_US, changing
 from laxity.spark.doubt import Doubt
-from laxity.spark.found import NO_RESULTS, Found, any_open, by_status, numbers_of
+from laxity.spark.found import NO_RESULTS, Found, by_status, numbers_of
 from laxity.spark.history import Added, History, Keys
 from laxity.spark.holes import OPEN, meets
 from laxity.spark.intake import measured, riding
@@ -135,19 +135,22 @@ class Revise(Stage):
             lates = Lates(doubt, history.moment, lambda: keys.n)
         present = known.present(history.moment, None if lates is None else lates.recent())
         evaluated = self._evaluated(self._evaluation(turn), present, lates, keys, history)
-        recent = history.keep_recent(known.on_time(history.moment), lates)
         found = Found(history.moment, seen, lates, keys)
+        on_time = known.on_time(history.moment)
+        recent = history.keep_recent(on_time) if lates is None else None
         results = self._results(evaluated(), keys, history)
-        keeping = turn.aside.begin(partial(self._keep, history, known, present, doubt, found))
-        memory = cache(lambda: found.memory(before, {RECENT: recent(), CONTEXTS: keeping()()}))
+
+        def keep() -> dict[str, Added]:
+            self._remember(results, found, history)
+            added = recent or history.keep_recent(on_time, lates)
+            return {RECENT: added, CONTEXTS: self._keep(history, known, present, doubt, found)}
+
+        keeping = turn.aside.begin(keep)
+        memory = cache(lambda: found.memory(before, {t: n() for t, n in keeping().items()}))
         told, statuses = riding(results, by_status())
 
         def by_result() -> dict[str, Any]:
             return NO_RESULTS if found.no_results else statuses.get
-
-        def afterwards() -> None:
-            keeping()
-            self._remember(results, any_open(by_result()), history)
 
         return Outcome(
             keyed(told, self.app.naming(self.places.by)),
@@ -158,7 +161,7 @@ class Revise(Stage):
             late=too_late(rows, history.moment),
             dead=None if lates is None else self.places.without(lates.dead()),
             empty=found.no_results,
-            afterwards=afterwards,
+            planned=keeping,
         )
 
     def _seen(
@@ -272,12 +275,13 @@ class Revise(Stage):
             return F.lit(TENTATIVE)
         return F.when(meets(moment), TENTATIVE).otherwise(FINAL)
 
-    def _remember(self, results: DataFrame, some_open: bool, history: History) -> None:
-        """Keep the answers that may still change, if there are any."""
-        if some_open:
+    def _remember(self, results: DataFrame, found: Found, history: History) -> None:
+        """Keep the answers that may still change, if there may be any."""
+        if (found.keys is not None or self.places.step is None) and not found.no_results:
             answers = may_change(results, self.app.naming(self.places.by))
             newest_us = history.moment.edge_us
             history.tables.append(GIVEN, answers, expire_by=EVENT_US, newest=newest_us)
+            history.tables.begin(GIVEN, history.aside)
         history.tables.expire(GIVEN, history.moment.final_us + 1)
 
     def _keep(

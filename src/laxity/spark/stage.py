@@ -75,7 +75,7 @@ class Outcome:
     and `late_by` in seconds; `dead` those counted as dead, with a `_reason`. `ordered` gives the
     rows as they are to be written, if they have an order. `empty`: there are no rows, and no need
     to look. `whole`: the rows are those released and nothing made of them, so as many must be
-    written. `afterwards` plans state that depends on the results, once they are out. `heard`: what
+    written. `planned` waits until all that is to be kept has been planned. `heard`: what
     a merge saw, by the name its slack rule goes by, if another merge decides on it.
     """
 
@@ -89,7 +89,7 @@ class Outcome:
     ordered: Callable[[], DataFrame] | None = None
     empty: bool = False
     whole: bool = False
-    afterwards: Callable[[], object] = dict
+    planned: Callable[[], object] = dict
     heard: Mapping[str, Seen] = field(default_factory=dict)
 
 

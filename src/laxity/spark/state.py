@@ -102,7 +102,7 @@ class Tables:
             assert read is not None
             pieces[label] = (Piece.of(laid(read), None),)
             aside.begin(pieces[label][0].rows.count)  # before its files may go
-        return _unexpired(rows_of(pieces[label]), table)
+        return _unexpired(rows_of(self._others(label) or pieces[label]), table)
 
     def stay(
         self, name: str, rows: DataFrame, newest: int | None, aside: Asides, anew: bool = False
