@@ -119,16 +119,15 @@ class History:
         """By key what its rows say together, being worked out; None where that tells nothing."""
         if self.places.step is None:
             return None
-        rows, holes = known.accepted(self.moment), self._table(HOLES)
-        keys = self.at_hand(summed(rows, holes, self.places, self.moment))
+        holes = self._table(HOLES)
+        keys = self.at_hand(summed(known.accepted, holes, self.places, self.moment))
         self.aside.begin(keys.count)
         return keys
 
     def suspects(self, known: Known, keys: DataFrame | None) -> DataFrame:
         """The keys in doubt, of those `summed`, one row each."""
         if keys is None:
-            accepted = known.accepted(self.moment)
-            return late_keys(accepted.where(f"NOT {OLD}"), self.places)
+            return late_keys(known.accepted.where(f"NOT {OLD}"), self.places)
         return suspects(keys, self._table(HOLES), self.places, self.moment)
 
     def counted(self, suspects: DataFrame) -> Suspects:
@@ -143,7 +142,7 @@ class History:
         A key's are in one place. `older` rows are needed for late ones, and for keys without recent
         ones.
         """
-        rows = known.accepted(self.moment)
+        rows = known.accepted
         contexts = self.contexts() if older else None
         if contexts is not None:
             rows = rows.unionByName(kept_before(contexts))
@@ -162,7 +161,7 @@ class History:
         """Begin to keep what is recent of the rows that came on time, or are due."""
         rows, moment = on_time, self.moment
         if lates is not None:
-            rows = rows.unionByName(lates.recent())
+            rows = rows.unionByName(lates.recent)
         added = self._append(RECENT, rows.where(F.col(US) > changing(moment.edge_us)))
         self.tables.expire(RECENT, moment.edge_us + 1)
         return added
@@ -248,7 +247,8 @@ def _counts(places: Places, moment: Moment) -> list[Column]:
 
 
 def _counted(seen: Observation) -> dict[int, int]:
-    return {n: int(seen.get[f"n_{n}"]) for n in range(N_BUCKETS + 1)}
+    counts = seen.get
+    return {n: int(counts[f"n_{n}"]) for n in range(N_BUCKETS + 1)}
 
 
 def _union(parts: list[DataFrame]) -> DataFrame:

@@ -1,13 +1,12 @@
 """The rows a revise may look at in one batch: those that came, recent ones, and waiting ones."""
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from laxity.core.moment import Moment
-from laxity.spark.changing import changing
+from laxity.spark.changing import EVENT_US, changing_in
 
 OLD = "_old"  # whether a row is kept from the batches before, and was on time or due there
 NEW = "_new"  # whether it is late, in this batch or since it waits; on time if neither
@@ -16,56 +15,60 @@ WAITED = "_waited"  # whether it was late in a batch before
 
 @dataclass(frozen=True)
 class Known:
-    """The rows, with their places; `recent` are those of the last span before this batch."""
+    """The rows, with their places; `recent` are those of the last span before this batch.
 
+    At which `moment` in it does not matter: what is late is known from the batches before.
+    """
+
+    moment: Moment
     came: DataFrame
     recent: DataFrame | None
     waited: DataFrame | None
 
-    def accepted(self, moment: Moment) -> DataFrame:
+    @cached_property
+    def accepted(self) -> DataFrame:
         """All but those too late, marked."""
-        told = lateness(moment)
-        parts = [_marked(self.came.where(~told["too_late"]), new=told["late"])]
+        told = lateness(self.moment)
+        parts = [_marked(self.came.where(f"NOT ({told['too_late']})"), new=told["late"])]
         if self.recent is not None:
             parts.append(kept_before(self.recent))
         if self.waited is not None:
-            parts.append(_marked(self.waited, new=F.lit(True), waited=True))
+            parts.append(_marked(self.waited, new="true", waited="true"))
         return reduce(DataFrame.unionByName, parts)
 
-    def on_time(self, moment: Moment) -> DataFrame:
+    @cached_property
+    def on_time(self) -> DataFrame:
         """Those that came on time."""
-        return self.came.where(lateness(moment)["on_time"])
+        return self.came.where(lateness(self.moment)["on_time"])
 
-    def present(self, moment: Moment, due: DataFrame | None) -> DataFrame:
+    def present(self, due: DataFrame | None) -> DataFrame:
         """All since the last span before this batch, late ones that are due and so recent too."""
-        parts = [self.on_time(moment), self.recent, due]
+        parts = [self.on_time, self.recent, due]
         return reduce(DataFrame.unionByName, (rows for rows in parts if rows is not None))
 
 
 def kept_before(rows: DataFrame) -> DataFrame:
     """Rows kept from the batches before, marked."""
-    return _marked(rows, old=True)
+    return _marked(rows, old="true")
 
 
 def _marked(
-    rows: DataFrame, *, old: bool = False, new: Column | None = None, waited: bool = False
+    rows: DataFrame, *, old: str = "false", new: str = "false", waited: str = "false"
 ) -> DataFrame:
-    is_new = F.lit(False) if new is None else new
-    return rows.withColumns({OLD: F.lit(old), NEW: is_new, WAITED: F.lit(waited)})
+    return rows.selectExpr("*", f"{old} AS {OLD}", f"{new} AS {NEW}", f"{waited} AS {WAITED}")
 
 
-def lateness(moment: Moment) -> dict[str, Column]:
-    """What tells rows that are on time, late, and too late, each on its own."""
-    us = F.unix_micros("_event")
-    before_us, accepted_us = changing(moment.before_us), changing(moment.accepted_us)
+def lateness(moment: Moment) -> dict[str, str]:
+    """What tells rows that are on time, late, and too late, each on its own, as SQL."""
+    before_us, accepted_us = changing_in(moment.before_us), changing_in(moment.accepted_us)
     return {
-        "on_time": us >= before_us,
-        "late": (us < before_us) & (us >= accepted_us),
-        "too_late": us < accepted_us,
+        "on_time": f"{EVENT_US} >= {before_us}",
+        "late": f"{EVENT_US} < {before_us} AND {EVENT_US} >= {accepted_us}",
+        "too_late": f"{EVENT_US} < {accepted_us}",
     }
 
 
 def too_late(rows: DataFrame, moment: Moment) -> DataFrame:
     """The rows that are not accepted any more, and by how much."""
-    late_by = F.expr(f"({moment.before_us}L - unix_micros(_event)) / 1e6")
-    return rows.where(lateness(moment)["too_late"]).withColumn("late_by", late_by)
+    late_by = f"({moment.before_us}L - {EVENT_US}) / 1e6 AS late_by"
+    return rows.where(lateness(moment)["too_late"]).selectExpr("*", late_by)

@@ -64,6 +64,7 @@ class Lates:
         """The rows that are evaluated in this batch."""
         return self.doubt.rows.where(DUE)
 
+    @cached_property
     def recent(self) -> DataFrame:
         """Those that are due, and recent."""
         return as_came(self.due().where(F.col(US) > changing(self.moment.answered_us)))

@@ -53,9 +53,9 @@ class Places:
 
     def of(self, rows: DataFrame) -> DataFrame:
         """The rows with their places."""
-        us = F.unix_micros("_event")
-        at = us if self.number is None else F.col(self.number).cast("bigint")
-        return rows.withColumns({KEY: self.key, US: us, AT: at})
+        us = "unix_micros(_event)"
+        at = us if self.number is None else f"CAST({quoted_name(self.number)} AS BIGINT)"
+        return rows.selectExpr("*", f"{self.key_text} AS {KEY}", f"{us} AS {US}", f"{at} AS {AT}")
 
     @property
     def of_key(self) -> str:

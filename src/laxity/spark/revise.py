@@ -93,9 +93,9 @@ class Revise(Stage):
         """How many rows are on time, late and too late."""
         if not self.alone:
             return ()
-        live, moment = F.col("_dead").isNull(), self._moment(memory, None)
-        said = lateness(moment).items()
-        return [F.count_if(live & holds).alias(name) for name, holds in said]
+        said = lateness(self._moment(memory, None)).items()
+        counts = (f"count_if(_dead IS NULL AND {holds}) AS {name}" for name, holds in said)
+        return [F.expr(count) for count in counts]
 
     def begin(self, rows: DataFrame, start: Start) -> Begun | None:
         """Look at the rows of each key."""
@@ -133,16 +133,15 @@ class Revise(Stage):
             assert doubt is not None, "a late row puts its key in doubt"
             assert keys is not None
             lates = Lates(doubt, history.moment, lambda: keys.n)
-        present = known.present(history.moment, None if lates is None else lates.recent())
+        present = known.present(None if lates is None else lates.recent)
         evaluated = self._evaluated(self._evaluation(turn), present, lates, keys, history)
         found = Found(history.moment, seen, lates, keys)
-        on_time = known.on_time(history.moment)
-        recent = history.keep_recent(on_time) if lates is None else None
+        recent = history.keep_recent(known.on_time) if lates is None else None
         results = self._results(evaluated(), keys, history)
 
         def keep() -> dict[str, Added]:
             self._remember(results, found, history)
-            added = recent or history.keep_recent(on_time, lates)
+            added = recent or history.keep_recent(known.on_time, lates)
             return {RECENT: added, CONTEXTS: self._keep(history, known, present, doubt, found)}
 
         keeping = turn.aside.begin(keep)
@@ -175,14 +174,14 @@ class Revise(Stage):
             return rows, None
         rows = history.at_hand(self.places.together(rows), made=True)
         said = lateness(history.moment).items()
-        newest_us = F.unix_micros(F.max("_event")).alias("newest_us")
-        numbers = measured(rows, [*(F.count_if(holds).alias(n) for n, holds in said), newest_us])
+        counts = [f"count_if({holds}) AS {name}" for name, holds in said]
+        numbers = measured(rows, [F.expr(n) for n in (*counts, f"max({EVENT_US}) AS newest_us")])
         return rows, None if numbers["newest_us"] is None else numbers
 
     def _known(self, rows: DataFrame, history: History, n_waited: int) -> Known:
         """The rows this batch may look at."""
         waited = history.waited() if n_waited else None
-        return Known(self.places.of(rows), history.recent(), waited)
+        return Known(history.moment, self.places.of(rows), history.recent(), waited)
 
     def _doubt(
         self, begun: Begun, history: History, n_lates: int, n_before: int | None

@@ -62,6 +62,7 @@ class Tables:
         self._writes: dict[str, _Write] = {}
         self._begun: dict[str, Callable[[], None]] = {}
         self._opened: dict[str, DataFrame] = {}
+        self._read: dict[str, DataFrame] = {}
         self._beginning = threading.Lock()
         self._standing = standing or Standing()
         self.left = Standing()
@@ -94,6 +95,8 @@ class Tables:
         What is added to the table must lie so too.
         """
         label = self._label(name)
+        if label in self._read:
+            return self._read[label]
         table, pieces = self._alive(label), self._standing.pieces
         if table is None or not in_one_process(self._spark):
             return self.read(name)
@@ -102,7 +105,8 @@ class Tables:
             assert read is not None
             pieces[label] = (Piece.of(laid(read), None),)
             aside.begin(pieces[label][0].rows.count)  # before its files may go
-        return _unexpired(rows_of(self._others(label) or pieces[label]), table)
+        self._read[label] = _unexpired(rows_of(self._others(label) or pieces[label]), table)
+        return self._read[label]
 
     def stay(
         self, name: str, rows: DataFrame, newest: int | None, aside: Asides, anew: bool = False

@@ -7,14 +7,15 @@ counts its rows on the way, nobody knows, and all are kept.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
 from laxity.spark.app import App
-from laxity.spark.sources import quoted
+from laxity.spark.sources import quoted, quoted_name
 
 _CACHED = "InMemoryRelation"  # it does not tell what it was made of
 
@@ -32,13 +33,18 @@ class Used:
 
     def widen(self, rows: DataFrame) -> DataFrame:
         """Kept rows with all columns."""
+        return rows.selectExpr(*self._wide)
+
+    @cached_property
+    def _wide(self) -> list[str]:
+        """All columns as SQL, which takes one call of Java where expressions take many."""
         there = set(self.names)
-        return rows.select(
-            *(
-                quoted(field.name) if field.name in there else _null(field.name, field.dataType)
-                for field in self.schema
-            )
-        )
+        return [
+            quoted_name(field.name)
+            if field.name in there
+            else f"CAST(NULL AS {_sql(field.dataType)}) AS {quoted_name(field.name)}"
+            for field in self.schema
+        ]
 
 
 def used_by(app: App, empty: DataFrame, always: tuple[str, ...]) -> Used:
@@ -86,6 +92,10 @@ def _nodes(plan: Any) -> Iterator[Any]:
 
 def _each(seq: Any) -> Iterator[Any]:
     return (seq.apply(n) for n in range(seq.size()))
+
+
+def _sql(kind: DataType) -> str:
+    return StructType([StructField("c", kind)]).toDDL().removeprefix("c ")
 
 
 def _null(name: str, kind: Any) -> Column:
