@@ -220,12 +220,11 @@ class History:
         if keys is not None and keys.n["left"]:
             left = F.inline(left_behind(self.places, self.moment))
             said = "lo AS _lo", "hi AS _hi", "first_us AS _first_us", "last_us AS _last_us"
-            holes = keys.rows.select(f"{KEY}.*", left)
+            holes = keys.rows.select(*self.places.names, left)
             noted.append(holes.selectExpr(*self.places.names, *said))
         if noted:
             newest_us = self.moment.newest_us
-            rows = self.places.together(_union(noted))
-            rows = self.tables.stay(HOLES, rows, newest_us, self.aside)
+            rows = self.tables.stay(HOLES, _union(noted), newest_us, self.aside)
             self.tables.append(HOLES, rows, expire_by="_last_us", newest=newest_us)
             self.tables.begin(HOLES, self.aside)
         self.tables.expire(HOLES, self.moment.open_us)

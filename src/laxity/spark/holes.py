@@ -27,14 +27,15 @@ def found_out(rows: DataFrame, places: Places, moment: Moment) -> DataFrame:
     told |= {name: f"count_if({which})" for name, which in late.items()}
     of_key = rows.selectExpr("*", f"{is_present(moment)} AS _here").groupBy(*places.names)
     keys = of_key.agg(*(F.expr(text).alias(name) for name, text in told.items()))
-    key, others = f"{places.key_text} AS {KEY}", (LATE, *late)
+    key, others = (*places.names, f"{places.key_text} AS {KEY}"), (LATE, *late)
     if not holes:
-        return keys.selectExpr(key, *others)
+        return keys.selectExpr(*key, *others)
     marks = f"{_marks(places.margin_us)} AS _marks", f"{_PASSED} AS _passed"
     is_open = f"h.last_us >= {changing_in(moment.open_us, 'h.last_us')}"
     gap = f"h.hi - h.lo > {places.step} AND {is_open}"
     found = f"IF(_any, filter(concat({_BETWEEN}, _passed), h -> {gap}), array()) AS {OPEN}"
-    return keys.selectExpr(key, "_any", *marks, *others).selectExpr(KEY, found, *others)
+    marked = keys.selectExpr(*key, "_any", *marks, *others)
+    return marked.selectExpr(*places.names, KEY, found, *others)
 
 
 def _seen_holes(moment: Moment) -> dict[str, str]:

@@ -43,7 +43,8 @@ class Replay:
 
     def asked(self, results: DataFrame, wanted: Column, status: Column) -> DataFrame:
         """Of results those that are affected, and those wanted anyway, with status."""
-        there = self._with_keys(results, self.keys.rows, "left")
+        keys = self.keys.rows.drop(*self.places.by)
+        there = self._with_keys(results, keys, "left")
         return there.where(wanted | self._touched()).select(*results.columns, status)
 
     def _with_keys(self, results: DataFrame, keys: DataFrame, how: str) -> DataFrame:

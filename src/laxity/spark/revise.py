@@ -254,7 +254,8 @@ class Revise(Stage):
         """All that is told, with status and revision, at hand if some may have to be kept."""
         answers, changed = evaluated
         if changed is not None:
-            return history.at_hand(answers.withColumn("_revision", F.lit(0)).unionByName(changed))
+            told = answers.withColumn("_revision", F.lit(0)).unionByName(changed)
+            return history.at_hand(told.coalesce(told.sparkSession.sparkContext.defaultParallelism))
         told = self._told(answers, keys, history.moment)
         return told if keys is None and self.places.step is not None else history.at_hand(told)
 
