@@ -29,7 +29,7 @@ from laxity.spark.intake import (
     riding,
     unpacked,
 )
-from laxity.spark.keep import kept
+from laxity.spark.keep import Loan, kept
 from laxity.spark.merge import Merge
 from laxity.spark.stage import Outcome, Stage, Start, Turn
 from laxity.spark.stamp import stamped, with_raw
@@ -52,10 +52,10 @@ class Batch:
         """What a stage wanted back from the last batch."""
         return self.last.memories.get(label, {}) if self.last else {}
 
-    def start(self, branch: Branch) -> Start:
+    def start(self, branch: Branch, loan: Loan | None) -> Start:
         """What a branch's first stage may know before it is known what came."""
         memory = self.memory(branch.label(branch.stages[0].name))
-        return Start(memory, self.tables.called(branch.label), self.aside)
+        return Start(memory, self.tables.called(branch.label), self.aside, loan)
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,7 @@ class AtHand:
     rows: Callable[[], DataFrame]
     taken: Mapping[str, Taken]
     begun: Mapping[str, object] = field(default_factory=dict)
+    loan: Loan | None = None
 
 
 class Course:
@@ -135,7 +136,9 @@ class Course:
             advance = self._advance(query, {}, batch)
             taken = Taken(live(observed, names), all_rows, lambda: seen.get, query.names, advance)
             return AtHand(all_rows, {query.name: taken})
-        kept_rows = stamped(_kept(_by_key(rows, query), batch), query.sources, began_us)
+        at_hand, let_go = kept(_by_key(rows, query))
+        batch.aside.last((loan := Loan(let_go)).end)
+        kept_rows = stamped(at_hand, query.sources, began_us)
         all_rows = self._all_rows(kept_rows)
         first: dict[str, Taken] = {}
         for branch in query.walk():
@@ -146,12 +149,12 @@ class Course:
                     entire = partial(unpacked, mine, branch.names)
                 first[branch.name] = self._counted(branch, mine, entire, {}, batch)
         begun = {
-            branch.name: branch.stages[0].begin(first[branch.name].live, batch.start(branch))
+            branch.name: branch.stages[0].begin(first[branch.name].live, batch.start(branch, loan))
             for branch in query.walk()
             if branch.name in first and branch.stages
         }
         batch.tables.open()  # while the rows are counted
-        return AtHand(all_rows, {name: taken.known() for name, taken in first.items()}, begun)
+        return AtHand(all_rows, {name: taken.known() for name, taken in first.items()}, begun, loan)
 
     def _all_rows(self, stamped_rows: DataFrame) -> Callable[[], DataFrame]:
         """What gives the rows unpacked, for those who ask."""
@@ -171,8 +174,7 @@ class Course:
                 mine = packed(rows, branch.names)
                 entire = partial(unpacked, mine, branch.names)
                 taken = self._counted(branch, mine, entire, before, batch)
-            begun = at_hand.begun.get(branch.name)
-            outcomes = self._staged(branch, taken, begun, before, batch)
+            outcomes = self._staged(branch, taken, at_hand, before, batch)
             flows[branch.name] = Flow(branch, taken, outcomes)
         return list(flows.values())
 
@@ -211,11 +213,11 @@ class Course:
         self,
         branch: Branch,
         taken: Taken,
-        begun: object,
+        at_hand: AtHand,
         before: Mapping[str, Flow],
         batch: Batch,
     ) -> list[Outcome]:
-        """What each stage made of the rows, in order; the first has begun something."""
+        """What each stage made of the rows, in order."""
         heard = {name: seen for flow in before.values() for name, seen in flow.heard.items()}
         rows, outcomes = taken.live, list[Outcome]()
         for stage in branch.stages:
@@ -232,7 +234,8 @@ class Course:
                 tables=batch.tables.called(branch.label),
                 aside=batch.aside,
                 files=batch.files,
-                begun=None if outcomes else begun,
+                begun=None if outcomes else at_hand.begun.get(branch.name),
+                loan=at_hand.loan,
                 heard=heard,
                 leads=batch.memory(self._query.label(Merge.name)),
                 passes_on=branch is not self._query,

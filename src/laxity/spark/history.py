@@ -28,10 +28,11 @@ from laxity.spark.changing import EVENT_US, changing, changing_in
 from laxity.spark.doubt import FRESH, Doubt, late_keys, summed, suspects
 from laxity.spark.holes import OPEN, found_out, in_context, is_present, left_behind, n_between
 from laxity.spark.intake import measured, riding
-from laxity.spark.keep import in_one_process, kept
+from laxity.spark.keep import Loan, in_one_process, kept
 from laxity.spark.known import OLD, Known, kept_before
 from laxity.spark.lates import Lates, as_came, fates
 from laxity.spark.places import KEY, US, Places, of_keys
+from laxity.spark.standing import Piece, rows_of
 from laxity.spark.state import Tables
 from laxity.spark.used import Used
 
@@ -157,19 +158,19 @@ class History:
         counts = _counts(self.places, self.moment)
         return Keys(keys, doubt.n_keys, self.aside.begin(lambda: measured(keys, counts)))
 
-    def keep_recent(self, on_time: DataFrame, lates: Lates | None = None) -> Added:
-        """Begin to keep what is recent of the rows that came on time, or are due."""
-        rows, moment = on_time, self.moment
-        if lates is not None:
-            rows = rows.unionByName(lates.recent)
-        added = self._append(RECENT, rows.where(F.col(US) > changing(moment.edge_us)))
-        self.tables.expire(RECENT, moment.edge_us + 1)
+    def keep_recent(self, on_time: DataFrame, lates: Lates | None, loan: Loan | None) -> Added:
+        """Begin to keep what is recent of the rows that came on time, some on loan, or are due."""
+        parts = [on_time] if lates is None else [on_time, lates.recent]
+        recent = F.col(US) > changing(self.moment.edge_us)
+        lent = loan if self.used.much else None
+        added = self._append(RECENT, [rows.where(recent) for rows in parts], lent)
+        self.tables.expire(RECENT, self.moment.edge_us + 1)
         return added
 
     def keep_waiting(self, lates: Lates) -> None:
         """Begin to keep the late rows that go on waiting, and no others."""
-        rows = self.places.without(lates.waiting())
-        self.tables.replace(WAITING, self.tables.stay(WAITING, rows, None, self.aside, anew=True))
+        rows = self._staying(WAITING, [self.places.without(lates.waiting())], None, anew=True)
+        self.tables.replace(WAITING, rows)
         self.tables.begin(WAITING, self.aside)
 
     def keep_contexts(
@@ -182,7 +183,7 @@ class History:
             going += self._leaving(present, doubt, keys)
         added: Added = dict
         if going:
-            added = self._append(CONTEXTS, _union(going))
+            added = self._append(CONTEXTS, [_union(going)])
         self.tables.expire(CONTEXTS, moment.final_us + 1)
         return added
 
@@ -199,14 +200,34 @@ class History:
         mine = of_keys(mine, keys.holes, keys.n_keys)
         return [mine.where(in_context(self.moment)).drop(OPEN)]
 
-    def _append(self, table: str, rows: DataFrame) -> Added:
-        """Begin to add rows to a table, a key's in one place; the job that writes counts them."""
+    def _append(self, table: str, parts: list[DataFrame], loan: Loan | None = None) -> Added:
+        """Begin to add rows to a table, a key's in one place; the job that writes counts them.
+
+        The first part is on loan, if any is.
+        """
         newest_us = {RECENT: self.moment.newest_us, CONTEXTS: self.moment.edge_us}[table]
-        rows = self.tables.stay(table, self.used.narrow(rows), newest_us, self.aside)
+        narrow = [self.used.narrow(rows) for rows in parts]
+        rows = self._staying(table, narrow, newest_us, loan)
         rows, seen = riding(rows, self._by_bucket(table))
         self.tables.append(table, rows, expire_by=EVENT_US, newest=newest_us)
         self.tables.begin(table, self.aside)
         return partial(_counted, seen)
+
+    def _staying(
+        self,
+        table: str,
+        parts: list[DataFrame],
+        newest_us: int | None,
+        loan: Loan | None = None,
+        anew: bool = False,
+    ) -> DataFrame:
+        """What a table gets, at hand in later batches too if that can be."""
+        if not self._stays(parts[0]):
+            return _union(parts)
+        lent = [] if loan is None else [Piece.view(parts.pop(0), newest_us, loan)]
+        pieces = lent + [Piece.of(rows, newest_us) for rows in parts]
+        self.tables.stay(table, pieces, self.aside, anew)
+        return rows_of(pieces)
 
     def _by_bucket(self, table: str) -> list[Column]:
         """How many rows expire in each bucket of a table."""
@@ -224,7 +245,7 @@ class History:
             noted.append(holes.selectExpr(*self.places.names, *said))
         if noted:
             newest_us = self.moment.newest_us
-            rows = self.tables.stay(HOLES, _union(noted), newest_us, self.aside)
+            rows = self._staying(HOLES, [_union(noted)], newest_us)
             self.tables.append(HOLES, rows, expire_by="_last_us", newest=newest_us)
             self.tables.begin(HOLES, self.aside)
         self.tables.expire(HOLES, self.moment.open_us)

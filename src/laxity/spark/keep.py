@@ -45,6 +45,34 @@ def of_unknown_origin(copied: DataFrame) -> DataFrame:
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, again), spark)
 
 
+class Loan:
+    """Rows at hand that are let go of when the batch is over, unless somebody keeps them longer."""
+
+    def __init__(self, let_go: Callable[[], object]) -> None:
+        self._let_go = let_go
+        self._extended = False
+
+    def extended(self) -> Callable[[], object]:
+        """Keep them; how to let go of them."""
+        self._extended = True
+        return self._let_go
+
+    def end(self) -> None:
+        """The batch is over."""
+        if not self._extended:
+            self._let_go()
+
+
+def in_short(rows: DataFrame) -> DataFrame:
+    """The same rows by the shortest way: what is done to them is planned in many batches."""
+    spark = rows.sparkSession
+    jvm = spark._jvm
+    assert jvm is not None
+    plan = rows._jdf.queryExecution().optimizedPlan()
+    made = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
+    return DataFrame(made, spark)
+
+
 def in_one_process(spark: SparkSession) -> bool:
     """Whether executors live in the driver."""
     return str(spark.sparkContext.master).startswith("local")

@@ -125,8 +125,9 @@ class Revise(Stage):
         begun = turn.begun if isinstance(turn.begun, Begun) else self._begin(rows, turn)
         known = begun.known
         n_lates = seen["late"] + before.n_waiting
-        doubted = turn.aside.begin(partial(self._doubt, begun, history, n_lates, before.n_doubted))
-        doubt = doubted()
+        loan = turn.loan if self.alone else None
+        recent = None if n_lates else history.keep_recent(known.on_time, None, loan)
+        doubt = self._doubt(begun, history, n_lates, before.n_doubted)
         keys = None if doubt is None else history.found_out(doubt)
         lates = None
         if n_lates:
@@ -134,18 +135,18 @@ class Revise(Stage):
             assert keys is not None
             lates = Lates(doubt, history.moment, lambda: keys.n)
         present = known.present(None if lates is None else lates.recent)
-        evaluated = self._evaluated(self._evaluation(turn), present, lates, keys, history)
         found = Found(history.moment, seen, lates, keys)
-        recent = history.keep_recent(known.on_time) if lates is None else None
-        results = self._results(evaluated(), keys, history)
 
         def keep() -> dict[str, Added]:
-            self._remember(results, found, history)
-            added = recent or history.keep_recent(known.on_time, lates)
+            added = recent or history.keep_recent(known.on_time, lates, loan)
             return {RECENT: added, CONTEXTS: self._keep(history, known, present, doubt, found)}
 
-        keeping = turn.aside.begin(keep)
-        memory = cache(lambda: found.memory(before, {t: n() for t, n in keeping().items()}))
+        keeping = cache(partial(turn.aside.begin, keep))
+        evaluation = self._evaluation(turn)
+        evaluated = self._evaluated(evaluation, present, found, history, keeping)
+        results = self._results(evaluated(), keys, history)
+        remembered = turn.aside.begin(partial(self._remember, results, found, history))
+        memory = cache(lambda: found.memory(before, {t: n() for t, n in keeping()().items()}))
         told, statuses = riding(results, by_status())
 
         def by_result() -> dict[str, Any]:
@@ -160,7 +161,7 @@ class Revise(Stage):
             late=too_late(rows, history.moment),
             dead=None if lates is None else self.places.without(lates.dead()),
             empty=found.no_results,
-            planned=keeping,
+            planned=lambda: (keeping()(), remembered()),
         )
 
     def _seen(
@@ -223,19 +224,21 @@ class Revise(Stage):
         self,
         evaluate: Evaluation,
         present: DataFrame,
-        lates: Lates | None,
-        keys: Keys | None,
+        found: Found,
         history: History,
+        keeping: Callable[[], object],
     ) -> Callable[[], Evaluated]:
         """What gives the results between the edges, and those before them that changed, if any.
 
         With late rows the app is evaluated once for both, beside all else unless it is one query
-        that takes turns.
+        that takes turns. What is to be kept begins when the evaluation has, so it does not wait.
         """
+        lates, keys = found.lates, found.keys
         rows, us = self.places.without(present), F.unix_micros("_event")
         answered = us <= changing(history.moment.answered_us, us)
         wanted = ~answered & (us <= changing(history.moment.edge_us, us))
         if lates is None or keys is None or (self.app.own_query and not lates.n.due):
+            keeping()
             return lambda: (evaluate(rows).where(wanted), None)
         replay = Replay(self.app, evaluate, self.places, history.moment, lates, keys)
         status = self._status(history.moment).alias("_status")
@@ -244,6 +247,7 @@ class Revise(Stage):
             everything = rows.unionByName(self.places.without(replay.older()))
             results = history.at_hand(replay.asked(evaluate(everything), wanted, status))
             history.aside.begin(results.count)  # evaluated while it is planned what is told of it
+            keeping()
             after = results.where(answered).drop("_status")
             changed = replay.changes(after, history.tables.read(GIVEN))
             return results.where(~answered), changed

@@ -21,6 +21,7 @@ from laxity.core.slack import Seen
 from laxity.spark.aside import Asides
 from laxity.spark.files import Files
 from laxity.spark.intake import Intake
+from laxity.spark.keep import Loan
 from laxity.spark.state import Tables
 
 
@@ -29,12 +30,13 @@ class Start:
     """What a stage may know of a micro-batch before it is known what came.
 
     `memory`: what it wanted back. `aside` begins a job that runs beside the others; what it gives
-    waits for it.
+    waits for it. `loan`: the rows at hand, if it may keep them for later batches.
     """
 
     memory: dict[str, Any]
     tables: Tables
     aside: Asides
+    loan: Loan | None
 
 
 @dataclass(frozen=True)

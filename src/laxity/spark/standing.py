@@ -10,7 +10,7 @@ from functools import reduce
 
 from pyspark.sql import DataFrame
 
-from laxity.spark.keep import kept, of_unknown_origin
+from laxity.spark.keep import Loan, in_short, kept, of_unknown_origin
 
 MANY = 8  # pieces that become one
 
@@ -30,11 +30,9 @@ class Piece:
         return Piece(of_unknown_origin(at_hand), newest, let_go)
 
     @staticmethod
-    def together(pieces: "Iterable[Piece]") -> "Piece":
-        """One of several."""
-        pieces = list(pieces)
-        newest = [piece.newest for piece in pieces if piece.newest is not None]
-        return Piece.of(rows_of(pieces), max(newest, default=None))
+    def view(rows: DataFrame, newest: int | None, loan: Loan) -> "Piece":
+        """Some of the rows on loan."""
+        return Piece(in_short(rows), newest, loan.extended())
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ the same, and read after a restart.
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -108,28 +108,23 @@ class Tables:
         self._read[label] = _unexpired(rows_of(self._others(label) or pieces[label]), table)
         return self._read[label]
 
-    def stay(
-        self, name: str, rows: DataFrame, newest: int | None, aside: Asides, anew: bool = False
-    ) -> DataFrame:
-        """Rows to be added to a table, or to be its only ones `anew`, at hand in later batches too.
+    def stay(self, name: str, new: Sequence[Piece], aside: Asides, anew: bool = False) -> None:
+        """Leave at hand what this batch adds to a table, or makes its only rows `anew`.
 
         That is, if all others of the table are.
         """
         label = self._label(name)
-        if not in_one_process(self._spark):
-            return rows
-        piece = Piece.of(rows, newest)
         others = () if anew else self._others(label)
-        if others is None:
-            aside.last(piece.let_go)
-        elif len(others) < MANY:
-            self.left.pieces[label] = (*others, piece)
-        else:
-            one = Piece.together([*others, piece])
+        if others is not None and len(others) < MANY:
+            self.left.pieces[label] = (*others, *new)
+            return
+        if others is not None:
+            rows, newest = rows_of([*others, *new]), [piece.newest for piece in (*others, *new)]
+            one = Piece.of(_unexpired(rows, self._committed[label]), _last(newest))
             aside.begin(one.rows.count)
-            aside.last(piece.let_go)
             self.left.pieces[label] = (one,)
-        return piece.rows
+        for piece in new:
+            aside.last(piece.let_go)
 
     def _others(self, label: str) -> tuple[Piece, ...] | None:
         """The pieces of a table that are not expired; None if it is not at hand."""
@@ -251,6 +246,12 @@ def read_table(spark: SparkSession, files: Files, name: str, table: Table) -> Da
     """The rows of a table as one commit describes it; reads no footer, runs no job."""
     paths = [f"{files.uri}/{_folder(name, segment)}" for segment in table.segments]
     return _unexpired(spark.read.schema(StructType.fromJson(table.columns)).parquet(*paths), table)
+
+
+def _last(newest: Collection[int | None]) -> int | None:
+    """When all are expired; None if that is not known of one."""
+    known = [one for one in newest if one is not None]
+    return max(known) if len(known) == len(newest) else None
 
 
 def _unexpired(rows: DataFrame, table: Table) -> DataFrame:

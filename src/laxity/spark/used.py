@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
 
 from laxity.spark.app import App
-from laxity.spark.sources import quoted, quoted_name
+from laxity.spark.sources import OWN, quoted, quoted_name
 
 _CACHED = "InMemoryRelation"  # it does not tell what it was made of
 
@@ -30,6 +30,12 @@ class Used:
     def narrow(self, rows: DataFrame) -> DataFrame:
         """The rows as they are kept."""
         return rows.select(*map(quoted, self.names))
+
+    @property
+    def much(self) -> bool:
+        """Whether most columns that the user gave are kept."""
+        given = [name for name in self.schema.names if name not in OWN]
+        return 2 * len(set(given) & set(self.names)) >= len(given)
 
     def widen(self, rows: DataFrame) -> DataFrame:
         """Kept rows with all columns."""
