@@ -1,4 +1,3 @@
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from laxity.spark.checkpoint import Commit, Segment, Table
 from laxity.spark.files import LocalFiles
 from laxity.spark.gather import brought_together
 from laxity.spark.keep import kept, of_unknown_origin
-from laxity.spark.state import FAN, Standing, Tables, fold, sweep
+from laxity.spark.state import FAN, Tables, fold, sweep
 
 
 @given(st.integers(0, 600))
@@ -62,27 +61,6 @@ class Store:
 
     def n_files(self) -> int:
         return sum(path.is_file() for path in Path(self.files.uri[7:]).rglob("*.parquet"))
-
-
-@pytest.mark.spark
-def test_rows_left_at_hand_stay_until_others_are_left(spark: SparkSession, work: Path) -> None:
-    rows, gone = spark.range(1), list[str]()
-
-    def after(before: Standing, *names: str) -> Standing:
-        tables = Tables(spark, LocalFiles(str(work)), {}, 0, before)
-        for name in names:
-            tables.leave(name, rows, partial(gone.append, name))
-        return before.replaced(tables.left)
-
-    one = after(Standing(), "a")
-    two = after(one, "b")
-    assert set(two.rows) == {"a", "b"}
-    assert not gone
-    after(two, "a")
-    assert gone == ["a"]
-    tables = Tables(spark, LocalFiles(str(work)), {}, 0, two)
-    assert tables.standing("a") is rows
-    assert tables.called(lambda name: f"x-{name}").standing("a") is None
 
 
 @pytest.mark.spark

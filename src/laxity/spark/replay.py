@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from laxity.core.moment import Moment
-from laxity.spark.app import OWN, App, Evaluation
+from laxity.spark.app import OWN, App
 from laxity.spark.changing import changing, changing_in
 from laxity.spark.history import Keys
 from laxity.spark.known import OLD
@@ -27,10 +27,9 @@ REVISED, TENTATIVE, FINAL = "revised", "tentative", "final"
 
 @dataclass(frozen=True)
 class Replay:
-    """An app, how it is evaluated, and the rows that are due."""
+    """An app, the rows that are due, and what is known of their keys."""
 
     app: App
-    evaluate: Evaluation
     places: Places
     moment: Moment
     lates: Lates

@@ -7,7 +7,7 @@ slices of the history (`replay.py`); which rows the history keeps is told in `hi
 on the way to the results is planned first, and what is kept for later batches beside their writing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import count
@@ -20,25 +20,20 @@ from laxity.core.ledger import Fates
 from laxity.core.moment import CONTEXTS, RECENT, Moment, ReviseMemory
 from laxity.core.triggers import Trigger
 from laxity.durations import show_us
+from laxity.spark.answers import Answers, told
 from laxity.spark.app import App, Evaluation
-from laxity.spark.changing import EVENT_US, changing
+from laxity.spark.changing import EVENT_US
 from laxity.spark.doubt import Doubt
 from laxity.spark.found import NO_RESULTS, Found, by_status, numbers_of
-from laxity.spark.history import Added, History, Keys
-from laxity.spark.holes import OPEN, meets
+from laxity.spark.history import Added, History
 from laxity.spark.intake import measured, riding
 from laxity.spark.known import Known, lateness, too_late
 from laxity.spark.lates import Lates, decision, new_holes, settled, undisputed
 from laxity.spark.latest import keyed
-from laxity.spark.places import KEY, Places, small
-from laxity.spark.replay import FINAL, TENTATIVE, Replay, may_change
+from laxity.spark.places import Places
 from laxity.spark.stage import Outcome, Stage, Start, Turn
 from laxity.spark.travel import Journeys
 from laxity.spark.used import Used
-
-GIVEN = "given"
-
-Evaluated = tuple[DataFrame, DataFrame | None]  # results, and what has changed in older ones
 
 
 @dataclass(frozen=True)
@@ -142,18 +137,18 @@ class Revise(Stage):
             return {RECENT: added, CONTEXTS: self._keep(history, known, present, doubt, found)}
 
         keeping = cache(partial(turn.aside.begin, keep))
-        evaluation = self._evaluation(turn)
-        evaluated = self._evaluated(evaluation, present, found, history, keeping)
-        results = self._results(evaluated(), keys, history)
-        remembered = turn.aside.begin(partial(self._remember, results, found, history))
+        answers = Answers(self.app, self._evaluation(turn), self.places, history, found)
+        evaluated = answers.evaluated(present, keeping)
+        results = answers.results(evaluated())
+        remembered = turn.aside.begin(partial(answers.remember, results))
         memory = cache(lambda: found.memory(before, {t: n() for t, n in keeping()().items()}))
-        told, statuses = riding(results, by_status())
+        counted, statuses = riding(results, by_status())
 
         def by_result() -> dict[str, Any]:
             return NO_RESULTS if found.no_results else statuses.get
 
         return Outcome(
-            keyed(told, self.app.naming(self.places.by)),
+            keyed(counted, self.app.naming(self.places.by)),
             memory=lambda: memory().model_dump(mode="json"),
             fates=lambda: found.fates,
             numbers=lambda: found.numbers(memory()) | by_result(),
@@ -220,74 +215,6 @@ class Revise(Stage):
         journeys, number = Journeys(self.app, by, turn.files, turn.batch_id), count()
         return lambda rows: journeys.results(rows, next(number))
 
-    def _evaluated(
-        self,
-        evaluate: Evaluation,
-        present: DataFrame,
-        found: Found,
-        history: History,
-        keeping: Callable[[], object],
-    ) -> Callable[[], Evaluated]:
-        """What gives the results between the edges, and those before them that changed, if any.
-
-        With late rows the app is evaluated once for both, beside all else unless it is one query
-        that takes turns. What is to be kept begins when the evaluation has, so it does not wait.
-        """
-        lates, keys = found.lates, found.keys
-        rows, us = self.places.without(present), F.unix_micros("_event")
-        answered = us <= changing(history.moment.answered_us, us)
-        wanted = ~answered & (us <= changing(history.moment.edge_us, us))
-        if lates is None or keys is None or (self.app.own_query and not lates.n.due):
-            keeping()
-            return lambda: (evaluate(rows).where(wanted), None)
-        replay = Replay(self.app, evaluate, self.places, history.moment, lates, keys)
-        status = self._status(history.moment).alias("_status")
-
-        def both() -> Evaluated:
-            everything = rows.unionByName(self.places.without(replay.older()))
-            results = history.at_hand(replay.asked(evaluate(everything), wanted, status))
-            history.aside.begin(results.count)  # evaluated while it is planned what is told of it
-            keeping()
-            after = results.where(answered).drop("_status")
-            changed = replay.changes(after, history.tables.read(GIVEN))
-            return results.where(~answered), changed
-
-        return both if self.app.own_query else history.aside.begin(both)
-
-    def _results(self, evaluated: Evaluated, keys: Keys | None, history: History) -> DataFrame:
-        """All that is told, with status and revision, at hand if some may have to be kept."""
-        answers, changed = evaluated
-        if changed is not None:
-            told = answers.withColumn("_revision", F.lit(0)).unionByName(changed)
-            return history.at_hand(told.coalesce(told.sparkSession.sparkContext.defaultParallelism))
-        told = self._told(answers, keys, history.moment)
-        return told if keys is None and self.places.step is not None else history.at_hand(told)
-
-    def _told(self, answers: DataFrame, keys: Keys | None, moment: Moment) -> DataFrame:
-        """The answers, with status."""
-        status = self._status(moment)
-        if self.places.step is not None and keys is None:
-            status = F.lit(FINAL)
-        elif self.places.step is not None and keys is not None:
-            answers = answers.withColumn(KEY, self.places.key)
-            answers = answers.join(small(keys.holes, keys.n_keys), KEY, "left")
-        return answers.withColumns({"_status": status, "_revision": F.lit(0)}).drop(KEY, OPEN)
-
-    def _status(self, moment: Moment) -> Column:
-        """The status of an answer beside the holes of its key."""
-        if self.places.step is None:
-            return F.lit(TENTATIVE)
-        return F.when(meets(moment), TENTATIVE).otherwise(FINAL)
-
-    def _remember(self, results: DataFrame, found: Found, history: History) -> None:
-        """Keep the answers that may still change, if there may be any."""
-        if (found.keys is not None or self.places.step is None) and not found.no_results:
-            answers = may_change(results, self.app.naming(self.places.by))
-            newest_us = history.moment.edge_us
-            history.tables.append(GIVEN, answers, expire_by=EVENT_US, newest=newest_us)
-            history.tables.begin(GIVEN, history.aside)
-        history.tables.expire(GIVEN, history.moment.final_us + 1)
-
     def _keep(
         self,
         history: History,
@@ -323,5 +250,5 @@ class Revise(Stage):
     def empty_results(self, rows: DataFrame) -> DataFrame:
         """No results, with their columns."""
         answers = self.app.results(rows.where("false"), by=self.places.by)
-        told = self._told(answers, None, self._moment({}, None))
-        return keyed(told, self.app.naming(self.places.by))
+        answers = told(answers, None, self.places, self._moment({}, None))
+        return keyed(answers, self.app.naming(self.places.by))

@@ -1,0 +1,102 @@
+"""What a revise answers in one micro-batch: new results, and older ones that late rows change."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from laxity.core.moment import Moment
+from laxity.spark.app import App, Evaluation
+from laxity.spark.changing import EVENT_US, changing
+from laxity.spark.found import Found
+from laxity.spark.history import History, Keys
+from laxity.spark.holes import OPEN, meets
+from laxity.spark.places import KEY, Places, small
+from laxity.spark.replay import FINAL, TENTATIVE, Replay, may_change
+
+GIVEN = "given"  # the table of answers that are not final
+
+Evaluated = tuple[DataFrame, DataFrame | None]  # results, and what has changed in older ones
+
+
+@dataclass(frozen=True)
+class Answers:
+    """An app, how it is evaluated in this batch, and what was found out about its rows."""
+
+    app: App
+    evaluate: Evaluation
+    places: Places
+    history: History
+    found: Found
+
+    def evaluated(
+        self, present: DataFrame, keeping: Callable[[], object]
+    ) -> Callable[[], Evaluated]:
+        """What gives the results between the edges, and those before them that changed, if any.
+
+        With late rows the app is evaluated once for both, beside all else unless it is one query
+        that takes turns. What is to be kept begins when the evaluation has, so it does not wait.
+        """
+        lates, keys, history = self.found.lates, self.found.keys, self.history
+        rows, us = self.places.without(present), F.unix_micros("_event")
+        answered = us <= changing(history.moment.answered_us, us)
+        wanted = ~answered & (us <= changing(history.moment.edge_us, us))
+        if lates is None or keys is None or (self.app.own_query and not lates.n.due):
+            keeping()
+            return lambda: (self.evaluate(rows).where(wanted), None)
+        replay = Replay(self.app, self.places, history.moment, lates, keys)
+        status = _status(self.places, history.moment).alias("_status")
+
+        def both() -> Evaluated:
+            everything = rows.unionByName(self.places.without(replay.older()))
+            results = history.at_hand(replay.asked(self.evaluate(everything), wanted, status))
+            history.aside.begin(results.count)  # evaluated while it is planned what is told of it
+            keeping()
+            after = results.where(answered).drop("_status")
+            changed = replay.changes(after, history.tables.read(GIVEN))
+            return results.where(~answered), changed
+
+        return both if self.app.own_query else history.aside.begin(both)
+
+    def results(self, evaluated: Evaluated) -> DataFrame:
+        """All that is told, with status and revision, at hand if some may have to be kept."""
+        answers, changed = evaluated
+        if changed is not None:
+            all_told = answers.withColumn("_revision", F.lit(0)).unionByName(changed)
+            cores = all_told.sparkSession.sparkContext.defaultParallelism
+            return self.history.at_hand(all_told.coalesce(cores))
+        some_told = told(answers, self.found.keys, self.places, self.history.moment)
+        return self.history.at_hand(some_told) if self._some_open else some_told
+
+    @property
+    def _some_open(self) -> bool:
+        """Whether some of them may not be final."""
+        return self.found.keys is not None or self.places.step is None
+
+    def remember(self, results: DataFrame) -> None:
+        """Begin to keep the answers that may still change, if there may be any."""
+        tables, moment = self.history.tables, self.history.moment
+        if self._some_open and not self.found.no_results:
+            answers = may_change(results, self.app.naming(self.places.by))
+            tables.append(GIVEN, answers, expire_by=EVENT_US, newest=moment.edge_us)
+            tables.begin(GIVEN, self.history.aside)
+        tables.expire(GIVEN, moment.final_us + 1)
+
+
+def told(answers: DataFrame, keys: Keys | None, places: Places, moment: Moment) -> DataFrame:
+    """First answers with status; without keys in doubt they are final, if anybody sees it."""
+    status = _status(places, moment)
+    if places.step is not None and keys is None:
+        status = F.lit(FINAL)
+    elif places.step is not None and keys is not None:
+        answers = answers.withColumn(KEY, places.key)
+        answers = answers.join(small(keys.holes, keys.n_keys), KEY, "left")
+    return answers.withColumns({"_status": status, "_revision": F.lit(0)}).drop(KEY, OPEN)
+
+
+def _status(places: Places, moment: Moment) -> Column:
+    """The status of a first answer beside the holes of its key."""
+    if places.step is None:
+        return F.lit(TENTATIVE)
+    return F.when(meets(moment), TENTATIVE).otherwise(FINAL)

@@ -1,0 +1,134 @@
+"""Tables that stay at hand hold what their files hold, and no more memory than they need."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from laxity.core.ledger import Ledger
+from laxity.spark.aside import Asides
+from laxity.spark.checkpoint import Commit, Table
+from laxity.spark.files import LocalFiles
+from laxity.spark.gather import brought_together
+from laxity.spark.keep import Loan, in_short, kept
+from laxity.spark.standing import MANY, Piece, Standing
+from laxity.spark.state import Tables, sweep
+
+
+class Batches:
+    """A table that each batch adds a row to, from files and at hand; rows expire."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.files = spark, LocalFiles(str(folder))
+        self.committed: dict[str, Table] = {}
+        self.standing = Standing()
+        self.n = 0
+
+    def tables(self) -> Tables:
+        return Tables(self.spark, self.files, self.committed, self.n, self.standing)
+
+    def laid(self, rows: DataFrame) -> DataFrame:
+        return brought_together(rows, ["id"])
+
+    def add(self, rows: DataFrame, floor: int, anew: bool = False) -> None:
+        tables, aside = self.tables(), Asides()
+        piece = Piece.of(self.laid(rows), self.n)
+        tables.stay("t", [piece], aside, anew)
+        if anew:
+            tables.replace("t", piece.rows)
+        else:
+            tables.append("t", piece.rows, "id", self.n)
+            tables.expire("t", floor)
+        self.commit(tables, aside)
+
+    def commit(self, tables: Tables, aside: Asides) -> None:
+        tables.write(aside)()
+        aside.end()
+        commit = Commit.model_construct(batch_id=self.n, ledger=Ledger(), tables=tables.next)
+        sweep(self.files, [commit])
+        self.committed, self.n = commit.tables, self.n + 1
+        self.standing = self.standing.replaced(tables.left)
+
+    def ids(self) -> list[int]:
+        """What is at hand, which must be what the files hold."""
+        aside = Asides()
+        seen = self.tables().at_hand("t", self.laid, aside)
+        read = self.tables().read("t")
+        if seen is None or read is None:
+            assert seen is read
+            return []
+        ids = [sorted(row["id"] for row in rows.collect()) for rows in (seen, read)]
+        aside.end()
+        assert ids[0] == ids[1]
+        assert "Exchange" not in seen.groupBy("id").count()._jdf.queryExecution().toString()
+        return ids[0]
+
+    def n_at_hand(self) -> int:
+        return int(self.spark.sparkContext._jsc.getPersistentRDDs().size())
+
+
+@pytest.fixture
+def batches(spark: SparkSession, work: Path) -> Batches:
+    return Batches(spark, work)
+
+
+@pytest.mark.spark
+def test_a_table_at_hand_is_what_its_files_hold(batches: Batches, spark: SparkSession) -> None:
+    """Through folding, expiry, a restart, and a batch that does not read what it adds to."""
+    before = batches.n_at_hand()
+    assert batches.ids() == []
+    for n in range(MANY + 4):
+        batches.add(spark.range(n, n + 1), floor=n - 4)
+        assert batches.ids() == list(range(max(0, n - 4), n + 1))
+    assert batches.n_at_hand() - before <= MANY + 1
+    batches.standing = Standing()
+    batches.add(spark.range(50, 51), floor=0)
+    assert not batches.standing.pieces
+    assert batches.ids()[-1] == 50
+    assert [len(pieces) for pieces in batches.standing.pieces.values()] == [1]
+    batches.add(spark.range(60, 61), floor=0)
+    assert batches.ids()[-2:] == [50, 60]
+
+
+@pytest.mark.spark
+def test_rows_that_replace_a_table_replace_what_is_at_hand(
+    batches: Batches, spark: SparkSession
+) -> None:
+    before = batches.n_at_hand()
+    for n in range(4):
+        batches.add(spark.range(n, n + 2), floor=0, anew=True)
+        assert batches.ids() == [n, n + 1]
+    assert batches.n_at_hand() - before == 1
+
+
+@pytest.mark.spark
+def test_another_branch_has_tables_of_its_own_at_hand(
+    batches: Batches, spark: SparkSession
+) -> None:
+    batches.add(spark.range(1), floor=0)
+    other = batches.tables().called(lambda name: f"x-{name}")
+    assert other.at_hand("t", batches.laid, Asides()) is None
+
+
+@pytest.mark.spark
+def test_rows_on_loan_are_let_go_of_once(spark: SparkSession) -> None:
+    gone: list[int] = []
+    Loan(lambda: gone.append(1)).end()
+    assert gone == [1]
+    loan = Loan(lambda: gone.append(2))
+    let_go = loan.extended()
+    loan.end()
+    assert gone == [1]
+    let_go()
+    assert gone == [1, 2]
+
+
+@pytest.mark.spark
+def test_the_short_way_gives_the_same_rows_in_their_places(spark: SparkSession) -> None:
+    rows, let_go = kept(brought_together(spark.range(9), ["id"]))
+    long = rows.selectExpr("id", "id + 1 AS n").where("n > 3").selectExpr("id", "n * 2 AS n")
+    short = in_short(long.where("n < 16"))
+    assert sorted(short.collect()) == [(3, 8), (4, 10), (5, 12), (6, 14)]
+    assert str(short._jdf.queryExecution().analyzed()).count("Project") == 1
+    assert "Exchange" not in short.groupBy("id").count()._jdf.queryExecution().toString()
+    let_go()
