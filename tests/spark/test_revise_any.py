@@ -1,20 +1,24 @@
 """Revise on Spark is what the simulator says, for any app, rows, batches and crash."""
 
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import pytest
 import readings
 import revise_cases
 from crashes import CrashError, crashing
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from revise_cases import Case, Told
 
 import laxity as lx
 import traces
 from laxity.durations import show_us
+from laxity.spark import history, keep, state
 from laxity.spark.sinks import MemorySink
 from laxity.spark.stream import Stream
 
@@ -56,9 +60,13 @@ def answers(sink: MemorySink, n_batches: int) -> list[list[tuple[Told, str]]]:
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(case=revise_cases.cases())
-def test_any_app_any_rows_any_batching_any_crash(spark: SparkSession, case: Case) -> None:
-    with TemporaryDirectory() as name:
+@given(case=revise_cases.cases(), in_driver=st.booleans())
+def test_any_app_any_rows_any_batching_any_crash(
+    spark: SparkSession, case: Case, in_driver: bool
+) -> None:
+    with TemporaryDirectory() as name, ExitStack() as stack:
+        for module in (keep, state, history):  # elsewhere executors could be lost with their rows
+            stack.enter_context(patch.object(module, "in_one_process", lambda _: in_driver))
         work, sink = Path(name), lx.memory()
         revise_cases.write(work / "in", case)
         with crashing(*case.crash), pytest.raises(CrashError):

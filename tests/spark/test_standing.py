@@ -16,7 +16,7 @@ from laxity.spark.state import Tables, sweep
 
 
 class Batches:
-    """A table that each batch adds a row to, from files and at hand; rows expire."""
+    """A table that each batch adds rows to, from files and at hand; they expire."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark, self.files = spark, LocalFiles(str(folder))
@@ -28,16 +28,17 @@ class Batches:
         return Tables(self.spark, self.files, self.committed, self.n, self.standing)
 
     def laid(self, rows: DataFrame) -> DataFrame:
-        return brought_together(rows, ["id"])
+        return brought_together(rows, ["key"])
 
     def add(self, rows: DataFrame, floor: int, anew: bool = False) -> None:
         tables, aside = self.tables(), Asides()
-        piece = Piece.of(self.laid(rows), self.n)
+        newest = self.n + 4
+        piece = Piece.of(self.laid(rows.selectExpr("id", "CAST(id AS STRING) AS key")), newest)
         tables.stay("t", [piece], aside, anew)
         if anew:
             tables.replace("t", piece.rows)
         else:
-            tables.append("t", piece.rows, "id", self.n)
+            tables.append("t", piece.rows, "id", newest)
             tables.expire("t", floor)
         self.commit(tables, aside)
 
@@ -60,7 +61,7 @@ class Batches:
         ids = [sorted(row["id"] for row in rows.collect()) for rows in (seen, read)]
         aside.end()
         assert ids[0] == ids[1]
-        assert "Exchange" not in seen.groupBy("id").count()._jdf.queryExecution().toString()
+        assert "Exchange" not in seen.groupBy("key").count()._jdf.queryExecution().toString()
         return ids[0]
 
     def n_at_hand(self) -> int:
@@ -78,16 +79,17 @@ def test_a_table_at_hand_is_what_its_files_hold(batches: Batches, spark: SparkSe
     before = batches.n_at_hand()
     assert batches.ids() == []
     for n in range(MANY + 4):
-        batches.add(spark.range(n, n + 1), floor=n - 4)
-        assert batches.ids() == list(range(max(0, n - 4), n + 1))
+        batches.add(spark.range(n, n + 5), floor=n - 4)
+        added = [id_ for low in range(n + 1) for id_ in range(low, low + 5)]
+        assert batches.ids() == sorted(id_ for id_ in added if id_ >= n - 4)
     assert batches.n_at_hand() - before <= MANY + 1
     batches.standing = Standing()
-    batches.add(spark.range(50, 51), floor=0)
+    batches.add(spark.range(46, 51), floor=0)
     assert not batches.standing.pieces
     assert batches.ids()[-1] == 50
     assert [len(pieces) for pieces in batches.standing.pieces.values()] == [1]
-    batches.add(spark.range(60, 61), floor=0)
-    assert batches.ids()[-2:] == [50, 60]
+    batches.add(spark.range(56, 61), floor=0)
+    assert batches.ids()[-6:] == [50, 56, 57, 58, 59, 60]
 
 
 @pytest.mark.spark
