@@ -5,7 +5,7 @@ latency, responsiveness and memory (c, d, e) follow from arrivals alone (`reproc
 held are those after the last day. Claims on speed are made of towns large enough.
 
 Revising is compared with waiting as the seed describes it: every row is held, then evaluated. That
-it is five times as fast does not hold: 3.6 to 4.0 times in three runs with 10 k meters, and 5.6 is
+it is five times as fast does not hold: 3.6 to 4.0 times in four runs with 10 k meters, and 5.6 is
 what discarding every late row gives, so there is little room. Beside it stands Spark's own
 watermark, where the windows of an app wait with a few numbers each: what that costs is memory, and
 time.
