@@ -112,8 +112,7 @@ def test_another_branch_has_tables_of_its_own_at_hand(
     assert other.at_hand("t", batches.laid, Asides()) is None
 
 
-@pytest.mark.spark
-def test_rows_on_loan_are_let_go_of_once(spark: SparkSession) -> None:
+def test_rows_on_loan_are_let_go_of_once() -> None:
     gone: list[int] = []
     Loan(lambda: gone.append(1)).end()
     assert gone == [1]

@@ -96,8 +96,8 @@ class ReviseMemory(BaseModel):
     """What a revise carries from batch to batch.
 
     `newest_us`: the newest event of all keys. `n_waiting`: late rows that wait for their trigger.
-    `n_doubted`: about how many keys were in doubt. `stock`: for each table how many rows are kept,
-    by when they expire.
+    `n_doubted`: how many keys were in doubt. `stock`: for each table how many rows are kept, by
+    when they expire.
     """
 
     model_config = ConfigDict(frozen=True)
