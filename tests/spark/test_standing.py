@@ -10,7 +10,8 @@ from laxity.spark.aside import Asides
 from laxity.spark.checkpoint import Commit, Table
 from laxity.spark.files import LocalFiles
 from laxity.spark.gather import brought_together
-from laxity.spark.keep import Loan, in_short, kept
+from laxity.spark.keep import Loan, kept
+from laxity.spark.leaf import Leaf
 from laxity.spark.standing import MANY, Piece, Standing
 from laxity.spark.state import Tables, sweep
 
@@ -36,9 +37,9 @@ class Batches:
         piece = Piece.of(self.laid(rows.selectExpr("id", "CAST(id AS STRING) AS key")), newest)
         tables.stay("t", [piece], aside, anew)
         if anew:
-            tables.replace("t", piece.rows)
+            tables.replace("t", piece.leaf.rows)
         else:
-            tables.append("t", piece.rows, "id", newest)
+            tables.append("t", piece.leaf.rows, "id", newest)
             tables.expire("t", floor)
         self.commit(tables, aside)
 
@@ -64,8 +65,9 @@ class Batches:
         assert "Exchange" not in seen.groupBy("key").count()._jdf.queryExecution().toString()
         return ids[0]
 
-    def n_at_hand(self) -> int:
-        return int(self.spark.sparkContext._jsc.getPersistentRDDs().size())
+    def kept(self) -> set[int]:
+        """What the session keeps at hand."""
+        return set(self.spark.sparkContext._jsc.getPersistentRDDs())
 
 
 @pytest.fixture
@@ -76,13 +78,13 @@ def batches(spark: SparkSession, work: Path) -> Batches:
 @pytest.mark.spark
 def test_a_table_at_hand_is_what_its_files_hold(batches: Batches, spark: SparkSession) -> None:
     """Through folding, expiry, a restart, and a batch that does not read what it adds to."""
-    before = batches.n_at_hand()
+    before = batches.kept()
     assert batches.ids() == []
     for n in range(MANY + 4):
         batches.add(spark.range(n, n + 5), floor=n - 4)
         added = [id_ for low in range(n + 1) for id_ in range(low, low + 5)]
         assert batches.ids() == sorted(id_ for id_ in added if id_ >= n - 4)
-    assert batches.n_at_hand() - before <= MANY + 1
+    assert len(batches.kept() - before) <= MANY + 1
     batches.standing = Standing()
     batches.add(spark.range(46, 51), floor=0)
     assert not batches.standing.pieces
@@ -96,11 +98,11 @@ def test_a_table_at_hand_is_what_its_files_hold(batches: Batches, spark: SparkSe
 def test_rows_that_replace_a_table_replace_what_is_at_hand(
     batches: Batches, spark: SparkSession
 ) -> None:
-    before = batches.n_at_hand()
+    before = batches.kept()
     for n in range(4):
         batches.add(spark.range(n, n + 2), floor=0, anew=True)
         assert batches.ids() == [n, n + 1]
-    assert batches.n_at_hand() - before == 1
+    assert len(batches.kept() - before) == 1
 
 
 @pytest.mark.spark
@@ -125,11 +127,11 @@ def test_rows_on_loan_are_let_go_of_once() -> None:
 
 
 @pytest.mark.spark
-def test_the_short_way_gives_the_same_rows_in_their_places(spark: SparkSession) -> None:
+def test_rows_made_anew_are_the_same_in_the_same_places(spark: SparkSession) -> None:
     rows, let_go = kept(brought_together(spark.range(9), ["id"]))
     long = rows.selectExpr("id", "id + 1 AS n").where("n > 3").selectExpr("id", "n * 2 AS n")
-    short = in_short(long.where("n < 16"))
+    short = Leaf.made(long.where("n < 16")).rows
     assert sorted(short.collect()) == [(3, 8), (4, 10), (5, 12), (6, 14)]
-    assert str(short._jdf.queryExecution().analyzed()).count("Project") == 1
+    assert str(short._jdf.queryExecution().analyzed()).count("Project") == 0
     assert "Exchange" not in short.groupBy("id").count()._jdf.queryExecution().toString()
     let_go()

@@ -12,7 +12,8 @@ from laxity.spark.aside import Asides
 from laxity.spark.checkpoint import Commit, Segment, Table
 from laxity.spark.files import LocalFiles
 from laxity.spark.gather import brought_together
-from laxity.spark.keep import kept, of_unknown_origin
+from laxity.spark.keep import kept
+from laxity.spark.leaf import Leaf
 from laxity.spark.state import FAN, Tables, fold, sweep
 
 
@@ -73,7 +74,7 @@ def test_rows_made_of_those_of_the_batch_before_leave_no_trace_of_them(
     for floor in range(4):
         more = rows.join(F.broadcast(key), "id").where(f"n > -{floor}").select("id")
         made, _ = kept(rows.union(more).where(f"id >= {floor}"))
-        rows = of_unknown_origin(made)
+        rows = Leaf.copied(made).rows
         plan = rows._jdf.queryExecution().analyzed()
         told.append(f"{plan.stats().sizeInBytes()} {plan.constraints()}")
     assert len(set(told)) == 1

@@ -32,7 +32,7 @@ from laxity.spark.keep import Loan, in_one_process, kept
 from laxity.spark.known import OLD, Known, kept_before
 from laxity.spark.lates import Lates, as_came, fates
 from laxity.spark.places import KEY, US, Places, of_keys
-from laxity.spark.standing import Piece, rows_of
+from laxity.spark.standing import Piece, rows_in
 from laxity.spark.state import Tables
 from laxity.spark.used import Used
 
@@ -227,7 +227,7 @@ class History:
         lent = [] if loan is None else [Piece.view(parts.pop(0), newest_us, loan)]
         pieces = lent + [Piece.of(rows, newest_us) for rows in parts]
         self.tables.stay(table, pieces, self.aside, anew)
-        return rows_of(pieces)
+        return rows_in(pieces)
 
     def _by_bucket(self, table: str) -> list[Column]:
         """How many rows expire in each bucket of a table."""

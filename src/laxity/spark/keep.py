@@ -30,21 +30,6 @@ def kept(rows: DataFrame, made: bool = False) -> tuple[DataFrame, Callable[[], o
     return copied, let_go
 
 
-def of_unknown_origin(copied: DataFrame) -> DataFrame:
-    """Copied rows of which Spark knows no more than their columns and where they lie.
-
-    Else it knows their size, estimated from what they were made of, and all they were filtered by.
-    Over the batches, rows of one made of the last one's, both grow without bound.
-    """
-    spark = copied.sparkSession
-    session, jvm = spark._jsparkSession, spark._jvm
-    assert jvm is not None
-    plan, nothing = copied._jdf.queryExecution().analyzed(), jvm.scala.Option.empty()
-    laid = plan.output(), plan.rdd(), plan.outputPartitioning(), plan.outputOrdering()
-    again = plan.copy(*laid, False, nothing, session, nothing, nothing, plan.isCheckpointedInput())
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, again), spark)
-
-
 class Loan:
     """Rows at hand that are let go of when the batch is over, unless somebody keeps them longer."""
 
@@ -61,16 +46,6 @@ class Loan:
         """The batch is over."""
         if not self._extended:
             self._let_go()
-
-
-def in_short(rows: DataFrame) -> DataFrame:
-    """The same rows by the shortest way: what is done to them is planned in many batches."""
-    spark = rows.sparkSession
-    jvm = spark._jvm
-    assert jvm is not None
-    plan = rows._jdf.queryExecution().optimizedPlan()
-    made = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
-    return DataFrame(made, spark)
 
 
 def in_one_process(spark: SparkSession) -> bool:

@@ -6,11 +6,11 @@ That is for executors that live in the driver; elsewhere a lost one would take i
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import reduce
 
 from pyspark.sql import DataFrame
 
-from laxity.spark.keep import Loan, in_short, kept, of_unknown_origin
+from laxity.spark.keep import Loan, kept
+from laxity.spark.leaf import Leaf, rows_of
 
 MANY = 8  # pieces that become one
 
@@ -19,7 +19,7 @@ MANY = 8  # pieces that become one
 class Piece:
     """Rows at hand, and how to let go of them; `newest`: when the last of them expires."""
 
-    rows: DataFrame
+    leaf: Leaf
     newest: int | None
     let_go: Callable[[], object]
 
@@ -27,12 +27,12 @@ class Piece:
     def of(rows: DataFrame, newest: int | None) -> "Piece":
         """Rows that will be at hand once a job has read them."""
         at_hand, let_go = kept(rows)
-        return Piece(of_unknown_origin(at_hand), newest, let_go)
+        return Piece(Leaf.copied(at_hand), newest, let_go)
 
     @staticmethod
     def view(rows: DataFrame, newest: int | None, loan: Loan) -> "Piece":
         """Some of the rows on loan."""
-        return Piece(in_short(rows), newest, loan.extended())
+        return Piece(Leaf.made(rows), newest, loan.extended())
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,6 @@ class Standing:
         return Standing(self.pieces | after.pieces)
 
 
-def rows_of(pieces: Iterable[Piece]) -> DataFrame:
+def rows_in(pieces: Iterable[Piece]) -> DataFrame:
     """All rows of the pieces."""
-    return reduce(DataFrame.union, (piece.rows for piece in pieces))
+    return rows_of([piece.leaf for piece in pieces])

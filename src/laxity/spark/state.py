@@ -29,7 +29,7 @@ from laxity.spark.checkpoint import Commit, Segment, Table
 from laxity.spark.files import Files
 from laxity.spark.folder import write_folder
 from laxity.spark.keep import in_one_process
-from laxity.spark.standing import MANY, Piece, Standing, rows_of
+from laxity.spark.standing import MANY, Piece, Standing, rows_in
 
 FAN = 4  # so many segments of one level become one of the next
 
@@ -104,8 +104,8 @@ class Tables:
             read = self.read(name)
             assert read is not None
             pieces[label] = (Piece.of(laid(read), None),)
-            aside.begin(pieces[label][0].rows.count)  # before its files may go
-        self._read[label] = _unexpired(rows_of(self._others(label) or pieces[label]), table)
+            aside.begin(rows_in(pieces[label]).count)  # before its files may go
+        self._read[label] = _unexpired(rows_in(self._others(label) or pieces[label]), table)
         return self._read[label]
 
     def stay(self, name: str, new: Sequence[Piece], aside: Asides, anew: bool = False) -> None:
@@ -119,9 +119,9 @@ class Tables:
             self.left.pieces[label] = (*others, *new)
             return
         if others is not None:
-            rows, newest = rows_of([*others, *new]), [piece.newest for piece in (*others, *new)]
+            rows, newest = rows_in([*others, *new]), [piece.newest for piece in (*others, *new)]
             one = Piece.of(_unexpired(rows, self._committed[label]), _last(newest))
-            aside.begin(one.rows.count)
+            aside.begin(rows_in([one]).count)
             self.left.pieces[label] = (one,)
         for piece in new:
             aside.last(piece.let_go)
