@@ -11,7 +11,7 @@ from laxity.spark.checkpoint import Commit, Table
 from laxity.spark.files import LocalFiles
 from laxity.spark.gather import brought_together
 from laxity.spark.keep import Loan, kept
-from laxity.spark.leaf import Leaf
+from laxity.spark.leaf import Leaf, rows_of
 from laxity.spark.standing import MANY, Piece, Standing
 from laxity.spark.state import Tables, sweep
 
@@ -135,3 +135,36 @@ def test_rows_made_anew_are_the_same_in_the_same_places(spark: SparkSession) -> 
     assert str(short._jdf.queryExecution().analyzed()).count("Project") == 0
     assert "Exchange" not in short.groupBy("id").count()._jdf.queryExecution().toString()
     let_go()
+
+
+@pytest.mark.spark
+def test_leaves_are_one_though_only_some_have_nulls(spark: SparkSession) -> None:
+    sure = spark.range(3).selectExpr("id AS key", "array(id) AS some", "struct(id) AS one")
+    sure = sure.where("key IS NOT NULL")
+    maybe = "IF(id > 0, id, NULL)"
+    unsure = spark.range(3).selectExpr(
+        f"{maybe} AS key", f"array({maybe}) AS some", f"named_struct('id', {maybe}) AS one"
+    )
+    copies = [kept(brought_together(rows, ["key"])) for rows in (sure, unsure)]
+    leaves = [Leaf.copied(rows) for rows, _ in copies]
+    assert not leaves[0].schema["key"].nullable
+    for both in (leaves, leaves[::-1]):
+        rows = rows_of(both)
+        assert str(rows._jdf.queryExecution().analyzed()).count("LogicalRDD") == 1
+        assert rows.where("key IS NULL AND some[0] IS NULL AND one.id IS NULL").count() == 1
+        assert sorted(row[0] for row in rows.where("some[0] = one.id").collect()) == [0, 1, 1, 2, 2]
+        grouped = rows.groupBy("key").count()
+        assert "Exchange" not in grouped._jdf.queryExecution().toString()
+        assert grouped.count() == 4
+    for _, let_go in copies:
+        let_go()
+
+
+@pytest.mark.spark
+def test_leaves_that_lie_otherwise_keep_all_rows(spark: SparkSession) -> None:
+    rows = spark.range(5).selectExpr("id AS key", "id + 1 AS other")
+    copies = [kept(brought_together(rows, [name])) for name in ("key", "other")]
+    both = rows_of([Leaf.copied(one) for one, _ in copies])
+    assert both.groupBy("key").count().where("count = 2").count() == 5
+    for _, let_go in copies:
+        let_go()

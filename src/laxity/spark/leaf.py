@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Leaf:
 
     spark: SparkSession
     columns: Any
-    nullable: tuple[bool, ...]
+    schema: StructType
     rdd: Any
     laid: Any
 
@@ -38,8 +39,7 @@ class Leaf:
 
     @staticmethod
     def _of(rows: DataFrame, columns: Any, rdd: Any, laid: Any) -> "Leaf":
-        nullable = tuple(field.nullable for field in rows.schema)
-        return Leaf(rows.sparkSession, columns, nullable, rdd, laid)
+        return Leaf(rows.sparkSession, columns, rows.schema, rdd, laid)
 
     @property
     def rows(self) -> DataFrame:
@@ -59,7 +59,10 @@ class Leaf:
 
 
 def rows_of(leaves: Sequence[Leaf]) -> DataFrame:
-    """All rows; where each key has its place in all leaves, it has it still."""
+    """All rows; where each key has its place in all leaves, it has it still.
+
+    Columns that are not alike in all of them, as to what may be null, may be null.
+    """
     first, *others = leaves
     if not others:
         return first.rows
@@ -70,9 +73,16 @@ def rows_of(leaves: Sequence[Leaf]) -> DataFrame:
         return rows
     jvm, n_places = first.spark._jvm, first.rdd.getNumPartitions()
     assert jvm is not None
-    nullable = tuple(map(any, zip(*(leaf.nullable for leaf in leaves), strict=True)))
-    columns = [first.columns.apply(n).withNullability(null) for n, null in enumerate(nullable)]
+    columns = first.columns
+    if any(leaf.schema != first.schema for leaf in others):
+        each = [_nullable(columns.apply(n)) for n in range(columns.size())]
+        columns = jvm.PythonUtils.toSeq(each)
     rdds = jvm.PythonUtils.toSeq([leaf.rdd for leaf in leaves])
     context, kind = first.spark.sparkContext._jsc.sc(), first.rdd.elementClassTag()
     all_rows = jvm.org.apache.spark.rdd.SQLPartitioningAwareUnionRDD(context, rdds, n_places, kind)
-    return replace(first, columns=jvm.PythonUtils.toSeq(columns), rdd=all_rows).rows
+    return replace(first, columns=columns, rdd=all_rows).rows
+
+
+def _nullable(column: Any) -> Any:
+    """The column, as one that may be null, and whatever is in it."""
+    return column.withNullability(True).withDataType(column.dataType().asNullable())
