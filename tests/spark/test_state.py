@@ -5,16 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from stores import Store
 
-from laxity.core.ledger import Ledger
 from laxity.errors import StateError
 from laxity.spark.aside import Asides
-from laxity.spark.checkpoint import Commit, Segment, Table
-from laxity.spark.files import LocalFiles
-from laxity.spark.gather import brought_together
-from laxity.spark.keep import kept
-from laxity.spark.leaf import Leaf
-from laxity.spark.state import FAN, Tables, fold, sweep
+from laxity.spark.checkpoint import Segment, Table
+from laxity.spark.state import FAN, fold
 
 
 @given(st.integers(0, 600))
@@ -33,24 +29,8 @@ def test_many_appends_leave_few_segments_and_forget_none(n_appends: int) -> None
     assert len(segments) <= (FAN - 1) * depth
 
 
-class Store:
-    """State tables without a query: every step is a committed batch."""
-
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.spark, self.files = spark, LocalFiles(str(folder))
-        self.commits: list[Commit] = []
-
-    def turn(self) -> Tables:
-        committed = self.commits[-1].tables if self.commits else {}
-        return Tables(self.spark, self.files, committed, len(self.commits))
-
-    def commit(self, tables: Tables) -> None:
-        tables.write(Asides())()
-        commit = Commit.model_construct(
-            batch_id=len(self.commits), ledger=Ledger(), tables=tables.next
-        )
-        self.commits.append(commit)
-        sweep(self.files, self.commits[-2:])
+class Numbers(Store):
+    """A table of numbers."""
 
     def rows(self, low: int, high: int) -> DataFrame:
         return self.spark.range(low, high, 1, 1).withColumn("name", F.concat(F.lit("n"), "id"))
@@ -64,37 +44,13 @@ class Store:
         return sum(path.is_file() for path in Path(self.files.uri[7:]).rglob("*.parquet"))
 
 
-@pytest.mark.spark
-def test_rows_made_of_those_of_the_batch_before_leave_no_trace_of_them(
-    spark: SparkSession,
-) -> None:
-    """What Spark tells of them must not grow; they lie as before, so nothing is moved."""
-    key = spark.range(5).withColumn("n", F.lit(1))
-    rows, told = brought_together(spark.range(100), ["id"]), list[str]()
-    for floor in range(4):
-        more = rows.join(F.broadcast(key), "id").where(f"n > -{floor}").select("id")
-        made, _ = kept(rows.union(more).where(f"id >= {floor}"))
-        rows = Leaf.copied(made).rows
-        plan = rows._jdf.queryExecution().analyzed()
-        told.append(f"{plan.stats().sizeInBytes()} {plan.constraints()}")
-    assert len(set(told)) == 1
-    counted = rows.groupBy("id").count()
-    assert "Exchange" not in counted._jdf.queryExecution().executedPlan().toString()
-    naive = [1] * 100
-    for floor in range(4):
-        naive = [n * (2 if id_ < 5 else 1) * (id_ >= floor) for id_, n in enumerate(naive)]
-    assert {r["id"]: r["count"] for r in counted.collect()} == {
-        i: n for i, n in enumerate(naive) if n
-    }
-
-
 @pytest.fixture
-def store(spark: SparkSession, work: Path) -> Store:
-    return Store(spark, work)
+def store(spark: SparkSession, work: Path) -> Numbers:
+    return Numbers(spark, work)
 
 
 @pytest.mark.spark
-def test_a_replaced_table_holds_the_last_rows_only(store: Store) -> None:
+def test_a_replaced_table_holds_the_last_rows_only(store: Numbers) -> None:
     assert store.turn().read("t") is None
     for batch in range(5):
         turn = store.turn()
@@ -105,7 +61,7 @@ def test_a_replaced_table_holds_the_last_rows_only(store: Store) -> None:
 
 
 @pytest.mark.spark
-def test_an_appended_table_holds_all_rows_in_few_files(store: Store) -> None:
+def test_an_appended_table_holds_all_rows_in_few_files(store: Numbers) -> None:
     for batch in range(21):
         turn = store.turn()
         turn.append("t", store.rows(batch, batch + 1))
@@ -115,7 +71,7 @@ def test_an_appended_table_holds_all_rows_in_few_files(store: Store) -> None:
 
 
 @pytest.mark.spark
-def test_expired_rows_are_not_read_and_their_files_go(store: Store) -> None:
+def test_expired_rows_are_not_read_and_their_files_go(store: Numbers) -> None:
     for batch in range(8):
         turn = store.turn()
         turn.append("t", store.rows(batch * 10, batch * 10 + 20), "id", batch * 10 + 19)
@@ -131,7 +87,7 @@ def test_expired_rows_are_not_read_and_their_files_go(store: Store) -> None:
 
 
 @pytest.mark.spark
-def test_uncommitted_writes_do_not_count_and_are_overwritten(store: Store) -> None:
+def test_uncommitted_writes_do_not_count_and_are_overwritten(store: Numbers) -> None:
     turn = store.turn()
     turn.append("t", store.rows(0, 5))
     store.commit(turn)
@@ -146,7 +102,7 @@ def test_uncommitted_writes_do_not_count_and_are_overwritten(store: Store) -> No
 
 
 @pytest.mark.spark
-def test_an_empty_segment_reads_as_no_rows(store: Store) -> None:
+def test_an_empty_segment_reads_as_no_rows(store: Numbers) -> None:
     turn = store.turn()
     turn.append("t", store.rows(0, 0), "id", 0)
     store.commit(turn)
@@ -154,7 +110,7 @@ def test_an_empty_segment_reads_as_no_rows(store: Store) -> None:
 
 
 @pytest.mark.spark
-def test_other_columns_and_a_second_write_are_refused(store: Store) -> None:
+def test_other_columns_and_a_second_write_are_refused(store: Numbers) -> None:
     turn = store.turn()
     turn.append("t", store.rows(0, 1))
     with pytest.raises(StateError, match="written twice in batch 0"):
@@ -165,7 +121,7 @@ def test_other_columns_and_a_second_write_are_refused(store: Store) -> None:
 
 
 @pytest.mark.spark
-def test_a_failed_write_fails_the_batch(store: Store) -> None:
+def test_a_failed_write_fails_the_batch(store: Numbers) -> None:
     turn = store.turn()
     turn.append("t", store.rows(0, 1).withColumn("name", F.raise_error(F.lit("bad luck"))))
     with pytest.raises(Exception, match="bad luck"):
@@ -178,7 +134,7 @@ def test_a_table_reads_back_from_its_json() -> None:
 
 
 def test_a_write_that_has_begun_is_not_begun_again(spark: SparkSession, tmp_path: Path) -> None:
-    store, aside = Store(spark, tmp_path), Asides()
+    store, aside = Numbers(spark, tmp_path), Asides()
     tables, written = store.turn(), list[int]()
 
     def made() -> DataFrame:
