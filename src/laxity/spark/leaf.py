@@ -8,6 +8,7 @@ plan and other generated code for every number of its parts, while a leaf is alw
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -67,10 +68,7 @@ def rows_of(leaves: Sequence[Leaf]) -> DataFrame:
     if not others:
         return first.rows
     if len({leaf.place for leaf in leaves}) > 1 or not first.place.startswith("hashpart"):
-        rows = first.rows
-        for leaf in others:
-            rows = rows.union(leaf.rows)
-        return rows
+        return reduce(DataFrame.union, (leaf.rows for leaf in leaves))
     jvm, n_places = first.spark._jvm, first.rdd.getNumPartitions()
     assert jvm is not None
     columns = first.columns

@@ -104,7 +104,7 @@ class Tables:
             read = self.read(name)
             assert read is not None
             pieces[label] = (Piece.of(laid(read), None),)
-            aside.begin(rows_in(pieces[label]).count)  # before its files may go
+            aside.begin(pieces[label][0].leaf.rows.count)  # before its files may go
         self._read[label] = _unexpired(rows_in(self._others(label) or pieces[label]), table)
         return self._read[label]
 
@@ -121,7 +121,7 @@ class Tables:
         if others is not None:
             rows, newest = rows_in([*others, *new]), [piece.newest for piece in (*others, *new)]
             one = Piece.of(_unexpired(rows, self._committed[label]), _last(newest))
-            aside.begin(rows_in([one]).count)
+            aside.begin(one.leaf.rows.count)
             self.left.pieces[label] = (one,)
         for piece in new:
             aside.last(piece.let_go)
