@@ -1,6 +1,6 @@
 """What a revise answers in one micro-batch: new results, and older ones that late rows change."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -12,8 +12,9 @@ from laxity.spark.changing import EVENT_US, changing
 from laxity.spark.found import Found
 from laxity.spark.history import History, Keys
 from laxity.spark.holes import OPEN, meets
+from laxity.spark.latest import RETRACTED
 from laxity.spark.places import KEY, Places, small
-from laxity.spark.replay import FINAL, TENTATIVE, Replay, may_change
+from laxity.spark.replay import FINAL, REVISED, TENTATIVE, Replay, may_change
 
 GIVEN = "given"  # the table of answers that are not final
 
@@ -74,10 +75,10 @@ class Answers:
         """Whether some of them may not be final."""
         return self.found.keys is not None or self.places.step is None
 
-    def remember(self, results: DataFrame) -> None:
-        """Begin to keep the answers that may still change, if there may be any."""
+    def remember(self, results: DataFrame, by_status: Mapping[str, int]) -> None:
+        """Begin to keep the answers that may still change, if there are any."""
         tables, moment = self.history.tables, self.history.moment
-        if self._some_open and not self.found.no_results:
+        if any(by_status[status] for status in (TENTATIVE, REVISED, RETRACTED)):
             answers = may_change(results, self.app.naming(self.places.by))
             tables.append(GIVEN, answers, expire_by=EVENT_US, newest=moment.edge_us)
             tables.begin(GIVEN, self.history.aside)

@@ -140,7 +140,6 @@ class Revise(Stage):
         answers = Answers(self.app, self._evaluation(turn), self.places, history, found)
         evaluated = answers.evaluated(present, keeping)
         results = answers.results(evaluated())
-        remembered = turn.aside.begin(partial(answers.remember, results))
         memory = cache(lambda: found.memory(before, {t: n() for t, n in keeping()().items()}))
         counted, statuses = riding(results, by_status())
 
@@ -156,7 +155,7 @@ class Revise(Stage):
             late=too_late(rows, history.moment),
             dead=None if lates is None else self.places.without(lates.dead()),
             empty=found.no_results,
-            planned=lambda: (keeping()(), remembered()),
+            planned=lambda: (keeping()(), answers.remember(results, by_result())),
         )
 
     def _seen(
