@@ -8,8 +8,9 @@ from laxity.core.ledger import Ledger
 from laxity.spark.aside import Asides
 from laxity.spark.checkpoint import Commit
 from laxity.spark.files import LocalFiles
+from laxity.spark.segments import sweep
 from laxity.spark.standing import Standing
-from laxity.spark.state import Tables, sweep
+from laxity.spark.state import Tables
 
 
 class Store:

@@ -26,7 +26,7 @@ class Batches(Store):
         if anew:
             tables.replace("t", piece.leaf.rows)
         else:
-            tables.append("t", piece.leaf.rows, "id", newest)
+            tables.append("t", piece.leaf.rows, expire_by="id", newest=newest)
             tables.expire("t", floor)
         self.commit(tables, aside)
 

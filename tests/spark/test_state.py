@@ -10,7 +10,7 @@ from stores import Store
 from laxity.errors import StateError
 from laxity.spark.aside import Asides
 from laxity.spark.checkpoint import Segment, Table
-from laxity.spark.state import FAN, fold
+from laxity.spark.segments import FAN, fold
 
 
 @given(st.integers(0, 600))
@@ -74,7 +74,9 @@ def test_an_appended_table_holds_all_rows_in_few_files(store: Numbers) -> None:
 def test_expired_rows_are_not_read_and_their_files_go(store: Numbers) -> None:
     for batch in range(8):
         turn = store.turn()
-        turn.append("t", store.rows(batch * 10, batch * 10 + 20), "id", batch * 10 + 19)
+        turn.append(
+            "t", store.rows(batch * 10, batch * 10 + 20), expire_by="id", newest=batch * 10 + 19
+        )
         turn.expire("t", batch * 10)
         store.commit(turn)
         assert min(store.ids()) == batch * 10
@@ -104,7 +106,7 @@ def test_uncommitted_writes_do_not_count_and_are_overwritten(store: Numbers) -> 
 @pytest.mark.spark
 def test_an_empty_segment_reads_as_no_rows(store: Numbers) -> None:
     turn = store.turn()
-    turn.append("t", store.rows(0, 0), "id", 0)
+    turn.append("t", store.rows(0, 0), expire_by="id", newest=0)
     store.commit(turn)
     assert store.ids() == []
 

@@ -18,8 +18,6 @@ from laxity.spark.replay import FINAL, REVISED, TENTATIVE, Replay, may_change
 
 GIVEN = "given"  # the table of answers that are not final
 
-Evaluated = tuple[DataFrame, DataFrame | None]  # results, and what has changed in older ones
-
 
 @dataclass(frozen=True)
 class Answers:
@@ -31,13 +29,14 @@ class Answers:
     history: History
     found: Found
 
-    def evaluated(
+    def all_told(
         self, present: DataFrame, keeping: Callable[[], object]
-    ) -> Callable[[], Evaluated]:
-        """What gives the results between the edges, and those before them that changed, if any.
+    ) -> Callable[[], DataFrame]:
+        """What gives the results between the edges and those before them that are new or changed.
 
-        With late rows the app is evaluated once for both, beside all else unless it is one query
-        that takes turns. What is to be kept begins when the evaluation has, so it does not wait.
+        They have status and revision, and are at hand if some may have to be kept. With late rows
+        the app is evaluated once for both, beside all else unless it is one query that takes turns.
+        What is to be kept begins when the evaluation has, so it does not wait.
         """
         lates, keys, history = self.found.lates, self.found.keys, self.history
         rows, us = self.places.without(present), F.unix_micros("_event")
@@ -45,30 +44,30 @@ class Answers:
         wanted = ~answered & (us <= changing(history.moment.edge_us, us))
         if lates is None or keys is None or (self.app.own_query and not lates.n.due):
             keeping()
-            return lambda: (self.evaluate(rows).where(wanted), None)
+            return lambda: self._first(self.evaluate(rows).where(wanted))
         replay = Replay(self.app, self.places, history.moment, lates, keys)
         status = _status(self.places, history.moment).alias("_status")
 
-        def both() -> Evaluated:
+        def both() -> DataFrame:
             everything = rows.unionByName(self.places.without(replay.older()))
             results = history.at_hand(replay.asked(self.evaluate(everything), wanted, status))
             history.aside.begin(results.count)  # evaluated while it is planned what is told of it
             keeping()
-            after = results.where(answered).drop("_status")
-            changed = replay.changes(after, history.tables.read(GIVEN))
-            return results.where(~answered), changed
+            given = history.tables.read(GIVEN)
+            if given is None:  # so what was not final before has had no result, and is new
+                now = F.when(answered, TENTATIVE).otherwise(F.col("_status"))
+                return results.withColumns({"_status": now, "_revision": F.lit(0)})
+            changed = replay.changes(results.where(answered).drop("_status"), given)
+            new = results.where(~answered).withColumn("_revision", F.lit(0))
+            cores = results.sparkSession.sparkContext.defaultParallelism
+            return history.at_hand(new.unionByName(changed).coalesce(cores))
 
         return both if self.app.own_query else history.aside.begin(both)
 
-    def results(self, evaluated: Evaluated) -> DataFrame:
-        """All that is told, with status and revision, at hand if some may have to be kept."""
-        answers, changed = evaluated
-        if changed is not None:
-            all_told = answers.withColumn("_revision", F.lit(0)).unionByName(changed)
-            cores = all_told.sparkSession.sparkContext.defaultParallelism
-            return self.history.at_hand(all_told.coalesce(cores))
-        some_told = told(answers, self.found.keys, self.places, self.history.moment)
-        return self.history.at_hand(some_told) if self._some_open else some_told
+    def _first(self, answers: DataFrame) -> DataFrame:
+        """Answers that are given for the first time."""
+        answers = told(answers, self.found.keys, self.places, self.history.moment)
+        return self.history.at_hand(answers) if self._some_open else answers
 
     @property
     def _some_open(self) -> bool:

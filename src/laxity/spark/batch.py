@@ -35,10 +35,11 @@ from laxity.spark.failures import explained
 from laxity.spark.flow import Batch, Course, Flow
 from laxity.spark.intake import arrival_columns, measured, n_results, read_latency, riding
 from laxity.spark.phases import Phases
+from laxity.spark.segments import sweep
 from laxity.spark.sinks import Sink
 from laxity.spark.stage import Outcome
 from laxity.spark.standing import Standing
-from laxity.spark.state import Tables, sweep
+from laxity.spark.state import Tables
 from laxity.spark.wall import now_us
 
 log = logging.getLogger("laxity")

@@ -28,7 +28,7 @@ from laxity.spark.reports import ReportLog
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FORMAT = 6
+FORMAT = 7
 KEEP = 3  # commits that stay readable: the newest, and a few to look back at
 
 
@@ -46,7 +46,10 @@ class Segment(BaseModel):
 
 
 class Table(BaseModel):
-    """A state table as of one commit; rows whose `expire_by` is below its floor are no more."""
+    """A state table as of one commit; rows whose `expire_by` is below its floor are no more.
+
+    `within`: the folder that its segments share with those of other tables.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -54,6 +57,7 @@ class Table(BaseModel):
     segments: tuple[Segment, ...] = ()
     expire_by: str | None = None
     floor: int | None = None
+    within: str | None = None
 
 
 class Commit(BaseModel):

@@ -26,17 +26,19 @@ from laxity.core.moment import CONTEXTS, N_BUCKETS, RECENT, Moment
 from laxity.spark.aside import Asides
 from laxity.spark.changing import EVENT_US, changing, changing_in
 from laxity.spark.doubt import FRESH, Doubt, late_keys, summed, suspects
-from laxity.spark.holes import OPEN, found_out, in_context, is_present, left_behind, n_between
+from laxity.spark.holes import LEAVING, OPEN, found_out, left_behind, n_between
 from laxity.spark.intake import measured, riding
 from laxity.spark.keep import Loan, in_one_process, kept
 from laxity.spark.known import OLD, Known, kept_before
-from laxity.spark.lates import Lates, as_came, fates
+from laxity.spark.lates import Lates, fates
 from laxity.spark.places import KEY, US, Places, of_keys
+from laxity.spark.sources import quoted_name
 from laxity.spark.standing import Piece, rows_in
 from laxity.spark.state import Tables
 from laxity.spark.used import Used
 
 HOLES, WAITING = "holes", "waiting"
+DOUBTED = "doubted"  # the folder of all tables but `recent`: each gets few rows in a batch
 
 Added = Callable[[], dict[int, int]]  # rows added to a table, by bucket; asked after the write
 
@@ -55,7 +57,8 @@ class Keys:
     """What is found out about each key in doubt, one row each, about `n_keys` of them.
 
     What was `counted` is known once a job has read them: the `keys`, the fates of their late rows,
-    the holes `between` rows, and those `left` behind, which are new in the table of holes.
+    the holes `between` rows, those `left` behind, which are new in the table of holes, and the rows
+    that are `leaving` the recent ones.
     """
 
     rows: DataFrame
@@ -154,7 +157,8 @@ class History:
 
     def found_out(self, doubt: Doubt) -> Keys:
         """What is to be said of each key in doubt; it is being counted."""
-        keys = self.at_hand(found_out(doubt.rows, self.places, self.moment))
+        columns = [quoted_name(name) for name in self.used.names if name not in self.places.by]
+        keys = self.at_hand(found_out(doubt.rows, self.places, self.moment, columns))
         counts = _counts(self.places, self.moment)
         return Keys(keys, doubt.n_keys, self.aside.begin(lambda: measured(keys, counts)))
 
@@ -163,54 +167,44 @@ class History:
         parts = [on_time] if lates is None else [on_time, lates.recent]
         recent = F.col(US) > changing(self.moment.edge_us)
         lent = loan if self.used.much else None
-        added = self._append(RECENT, [rows.where(recent) for rows in parts], lent)
+        added = self._append(RECENT, [self.used.narrow(rows.where(recent)) for rows in parts], lent)
+        self.tables.begin(RECENT, self.aside)
         self.tables.expire(RECENT, self.moment.edge_us + 1)
         return added
 
     def keep_waiting(self, lates: Lates) -> None:
-        """Begin to keep the late rows that go on waiting, and no others."""
+        """Keep the late rows that go on waiting, and no others."""
         rows = self._staying(WAITING, [self.places.without(lates.waiting())], None, anew=True)
-        self.tables.replace(WAITING, rows)
-        self.tables.begin(WAITING, self.aside)
+        self.tables.replace(WAITING, rows, within=DOUBTED)
 
-    def keep_contexts(
-        self, present: DataFrame, lates: Lates | None, doubt: Doubt | None, keys: Keys | None
-    ) -> Added:
-        """Begin to keep, of the rows that are not recent any more, what a late row may need."""
+    def keep_contexts(self, present: DataFrame, lates: Lates | None, keys: Keys | None) -> Added:
+        """Keep, of the rows that are not recent any more, what a late row may need."""
         moment = self.moment
         going = [lates.behind()] if lates is not None and lates.n.behind else []
         if moment.edge_us > moment.answered_us:
-            going += self._leaving(present, doubt, keys)
+            going += self._leaving(present, keys)
         added: Added = dict
         if going:
-            added = self._append(CONTEXTS, [_union(going)])
+            added = self._append(CONTEXTS, [_union([self.used.narrow(rows) for rows in going])])
         self.tables.expire(CONTEXTS, moment.final_us + 1)
         return added
 
-    def _leaving(
-        self, present: DataFrame, doubt: Doubt | None, keys: Keys | None
-    ) -> list[DataFrame]:
+    def _leaving(self, present: DataFrame, keys: Keys | None) -> list[DataFrame]:
         """Of the rows that are not recent any more those that a late row may need."""
-        gone = F.col(US) <= changing(self.moment.edge_us)
         if self.places.step is None:
-            return [present.where(gone)]
-        if doubt is None or keys is None:
-            return []
-        mine = as_came(doubt.rows.where(is_present(self.moment)).where(gone))
-        mine = of_keys(mine, keys.holes, keys.n_keys)
-        return [mine.where(in_context(self.moment)).drop(OPEN)]
+            return [present.where(F.col(US) <= changing(self.moment.edge_us))]
+        return [] if keys is None else [keys.rows.select(*self.places.names, F.inline(LEAVING))]
 
     def _append(self, table: str, parts: list[DataFrame], loan: Loan | None = None) -> Added:
-        """Begin to add rows to a table, a key's in one place; the job that writes counts them.
+        """Add rows, as they are kept, to a table; the job that writes counts them.
 
-        The first part is on loan, if any is.
+        A key's are in one place. The first part is on loan, if any is.
         """
         newest_us = {RECENT: self.moment.newest_us, CONTEXTS: self.moment.edge_us}[table]
-        narrow = [self.used.narrow(rows) for rows in parts]
-        rows = self._staying(table, narrow, newest_us, loan)
+        rows = self._staying(table, parts, newest_us, loan)
         rows, seen = riding(rows, self._by_bucket(table))
-        self.tables.append(table, rows, expire_by=EVENT_US, newest=newest_us)
-        self.tables.begin(table, self.aside)
+        within = DOUBTED if table == CONTEXTS else None
+        self.tables.append(table, rows, expire_by=EVENT_US, newest=newest_us, within=within)
         return partial(_counted, seen)
 
     def _staying(
@@ -246,9 +240,16 @@ class History:
         if noted:
             newest_us = self.moment.newest_us
             rows = self._staying(HOLES, [_union(noted)], newest_us)
-            self.tables.append(HOLES, rows, expire_by="_last_us", newest=newest_us)
-            self.tables.begin(HOLES, self.aside)
+            self.tables.append(HOLES, rows, expire_by="_last_us", newest=newest_us, within=DOUBTED)
         self.tables.expire(HOLES, self.moment.open_us)
+
+    def begin(self, lates: Lates | None, keys: Keys | None) -> None:
+        """Begin to write what is kept of the keys in doubt, with one job."""
+        n_rows = None
+        if self.places.step is not None and keys is not None:
+            n_late = 0 if lates is None else lates.n.waiting + 2 * lates.n.behind
+            n_rows = keys.n["leaving"] + keys.n["left"] + n_late
+        self.tables.begin(DOUBTED, self.aside, n_rows)
 
     def at_hand(self, rows: DataFrame, made: bool = False) -> DataFrame:
         """Rows that several jobs read, worked out once; `made` by a stage before."""
@@ -259,11 +260,12 @@ class History:
 
 def _counts(places: Places, moment: Moment) -> list[Column]:
     late = [F.sum(name).alias(name) for name in fates(moment)]
-    holes = [F.lit(0).alias(name) for name in ("between", "left")]
+    holes = {name: F.lit(0) for name in ("between", "left", "leaving")}
     if places.step is not None:
-        left = F.size(left_behind(places, moment))
-        holes = [F.sum(n_between()).alias("between"), F.sum(left).alias("left")]
-    return [F.count(F.lit(1)).alias("keys"), *late, *holes]
+        left = F.sum(F.size(left_behind(places, moment)))
+        leaving = F.sum(F.size(LEAVING))
+        holes = {"between": F.sum(n_between()), "left": left, "leaving": leaving}
+    return [F.count(F.lit(1)).alias("keys"), *late, *(n.alias(name) for name, n in holes.items())]
 
 
 def _counted(seen: Observation) -> dict[int, int]:

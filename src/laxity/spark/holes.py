@@ -1,9 +1,11 @@
-"""What is found out about each key in doubt: where rows are missing, and what became of late ones.
+"""What is found out about each key in doubt: where rows are missing, and what becomes of its rows.
 
 The meaning of holes is that of `laxity.core.holes`. A key's are one array, found from its rows in
 order: `lo` and `hi` are the neighbours' coordinates, `first_us` and `last_us` the times in between,
 `listed` those that are in the table of holes already.
 """
+
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -17,11 +19,15 @@ from laxity.spark.lates import DUE, LATE, fates
 from laxity.spark.places import AT, KEY, US, Places
 
 OPEN = "_holes"  # a key's open holes
+LEAVING = "_leaving"  # its rows that are not recent any more, and near a hole
 
 
-def found_out(rows: DataFrame, places: Places, moment: Moment) -> DataFrame:
-    """For each key of the rows in doubt its open holes, its late rows' times, and their fates."""
-    holes = {} if places.step is None else _seen_holes(moment)
+def found_out(rows: DataFrame, places: Places, moment: Moment, columns: Sequence[str]) -> DataFrame:
+    """For each key of the rows in doubt its open holes, its late rows' times, and their fates.
+
+    With the holes are told the rows that are not recent any more and yet needed, in some columns.
+    """
+    holes = {} if places.step is None else _seen_holes(moment, columns)
     late = fates(moment)
     told = holes | {LATE: f"any_value({LATE})"}
     told |= {name: f"count_if({which})" for name, which in late.items()}
@@ -34,23 +40,27 @@ def found_out(rows: DataFrame, places: Places, moment: Moment) -> DataFrame:
     is_open = f"h.last_us >= {changing_in(moment.open_us, 'h.last_us')}"
     gap = f"h.hi - h.lo > {places.step} AND {is_open}"
     found = f"IF(_any, filter(concat({_BETWEEN}, _passed), h -> {gap}), array()) AS {OPEN}"
-    marked = keys.selectExpr(*key, "_any", *marks, *others)
-    return marked.selectExpr(*places.names, KEY, found, *others)
+    marked = keys.selectExpr(*key, "_any", LEAVING, *marks, *others)
+    holed = marked.selectExpr(*places.names, KEY, found, LEAVING, *others)
+    needed = f"filter({LEAVING}, r -> {_in_context(moment)}) AS {LEAVING}"
+    return holed.selectExpr(*places.names, KEY, OPEN, needed, *others)
 
 
-def _seen_holes(moment: Moment) -> dict[str, str]:
+def _seen_holes(moment: Moment, columns: Sequence[str]) -> dict[str, str]:
     """What a key's holes are found from: its rows since the last span, and those noted.
 
     What is before the first row is a hole if one left behind reaches up to it, or if the key is
     fresh; then it begins with the last row kept before. One that ends before it has rows behind it
     among these, that a row in it would need.
     """
-    mark = f"struct({AT} AS at, {US} AS us)"
+    mark, row = f"struct({AT} AS at, {US} AS us)", f"struct({', '.join(columns)})"
+    leaves = f"_here AND {US} <= {changing_in(moment.edge_us, US)}"
     near = f"h.last_us > {changing_in(moment.answered_us - moment.span_us, 'h.last_us')}"
     return {
         "_rows": f"sort_array(collect_list(IF(_here AND {AT} IS NOT NULL, {mark}, NULL)))",
         "_last": f"max(IF({FRESH} AND NOT _here AND ({OLD} OR {DUE}), {mark}, NULL))",
         "_near": f"filter(any_value({NOTED}), h -> {near})",
+        LEAVING: f"collect_list(IF({leaves}, {row}, NULL))",
         FRESH: f"any_value({FRESH})",
         "_any": "bool_or(_here)",
     }
@@ -113,11 +123,11 @@ def n_between() -> Column:
     return F.expr(f"size(filter({OPEN}, h -> h.lo <> {BEGINNING}L AND h.hi <> {END}L))")
 
 
-def in_context(moment: Moment) -> Column:
-    """Whether a row is within a span of one of its key's open holes."""
-    open_us = changing_in(moment.open_us, "h.first_us")
-    after = f"{US} > greatest(h.first_us, {open_us}) - {moment.span_us}"
-    return F.expr(f"exists({OPEN}, h -> {after} AND {US} < h.last_us + {moment.span_us})")
+def _in_context(moment: Moment) -> str:
+    """Whether a row `r` is within a span of one of its key's open holes, as SQL."""
+    us, open_us = "unix_micros(r._event)", changing_in(moment.open_us, "h.first_us")
+    after = f"{us} > greatest(h.first_us, {open_us}) - {moment.span_us}"
+    return f"exists({OPEN}, h -> {after} AND {us} < h.last_us + {moment.span_us})"
 
 
 def meets(moment: Moment) -> Column:

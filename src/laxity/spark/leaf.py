@@ -8,7 +8,7 @@ plan and other generated code for every number of its parts, while a leaf is alw
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -45,13 +45,10 @@ class Leaf:
     @property
     def rows(self) -> DataFrame:
         """The rows."""
-        session, jvm = self.spark._jsparkSession, self.spark._jvm
-        assert jvm is not None
-        sql, nothing = jvm.org.apache.spark.sql, jvm.scala.Option.empty()
-        in_order = jvm.PythonUtils.toSeq([])
-        known = self.columns, self.rdd, self.laid, in_order, False, nothing
-        plan = sql.execution.LogicalRDD(*known, session, nothing, nothing, False)
-        return DataFrame(sql.classic.Dataset.ofRows(session, plan), self.spark)
+        session, java = self.spark._jsparkSession, _java(self.spark._jvm)
+        known = self.columns, self.rdd, self.laid, java.in_no_order, False, java.nothing
+        plan = java.leaf(*known, session, java.nothing, java.nothing, False)
+        return DataFrame(java.rows(session, plan), self.spark)
 
     @property
     def place(self) -> str:
@@ -69,16 +66,38 @@ def rows_of(leaves: Sequence[Leaf]) -> DataFrame:
         return first.rows
     if len({leaf.place for leaf in leaves}) > 1 or not first.place.startswith("hashpart"):
         return reduce(DataFrame.union, (leaf.rows for leaf in leaves))
-    jvm, n_places = first.spark._jvm, first.rdd.getNumPartitions()
-    assert jvm is not None
-    columns = first.columns
+    java, n_places, columns = _java(first.spark._jvm), first.rdd.getNumPartitions(), first.columns
     if any(leaf.schema != first.schema for leaf in others):
         each = [_nullable(columns.apply(n)) for n in range(columns.size())]
-        columns = jvm.PythonUtils.toSeq(each)
-    rdds = jvm.PythonUtils.toSeq([leaf.rdd for leaf in leaves])
-    context, kind = first.spark.sparkContext._jsc.sc(), first.rdd.elementClassTag()
-    all_rows = jvm.org.apache.spark.rdd.SQLPartitioningAwareUnionRDD(context, rdds, n_places, kind)
+        columns = java.seq(each)
+    rdds, kind = java.seq([leaf.rdd for leaf in leaves]), first.rdd.elementClassTag()
+    all_rows = java.union(first.rdd.context(), rdds, n_places, kind)
     return replace(first, columns=columns, rdd=all_rows).rows
+
+
+@dataclass(frozen=True)
+class _Java:
+    """What leaves are made with; to look up a class takes a call for each part of its name."""
+
+    leaf: Any
+    rows: Any
+    union: Any
+    seq: Any
+    in_no_order: Any
+    nothing: Any
+
+
+@lru_cache(maxsize=1)
+def _java(jvm: Any) -> _Java:
+    spark, seq = jvm.org.apache.spark, jvm.PythonUtils.toSeq
+    return _Java(
+        leaf=spark.sql.execution.LogicalRDD,
+        rows=spark.sql.classic.Dataset.ofRows,
+        union=spark.rdd.SQLPartitioningAwareUnionRDD,
+        seq=seq,
+        in_no_order=seq([]),
+        nothing=jvm.scala.Option.empty(),
+    )
 
 
 def _nullable(column: Any) -> Any:

@@ -15,7 +15,8 @@ from laxity.errors import StateError
 from laxity.spark.checkpoint import read_last_commit
 from laxity.spark.files import open_files
 from laxity.spark.intake import riding
-from laxity.spark.state import Tables, read_table
+from laxity.spark.segments import read_table
+from laxity.spark.state import Tables
 
 DEAD = "dead"
 LATE = "late"

@@ -134,17 +134,20 @@ class Revise(Stage):
 
         def keep() -> dict[str, Added]:
             added = recent or history.keep_recent(known.on_time, lates, loan)
-            return {RECENT: added, CONTEXTS: self._keep(history, known, present, doubt, found)}
+            return {RECENT: added, CONTEXTS: self._keep(history, known, present, found)}
 
         keeping = cache(partial(turn.aside.begin, keep))
         answers = Answers(self.app, self._evaluation(turn), self.places, history, found)
-        evaluated = answers.evaluated(present, keeping)
-        results = answers.results(evaluated())
+        results = answers.all_told(present, keeping)()
         memory = cache(lambda: found.memory(before, {t: n() for t, n in keeping()().items()}))
         counted, statuses = riding(results, by_status())
 
         def by_result() -> dict[str, Any]:
             return NO_RESULTS if found.no_results else statuses.get
+
+        def planned() -> None:
+            keeping()()
+            answers.remember(results, by_result())
 
         return Outcome(
             keyed(counted, self.app.naming(self.places.by)),
@@ -155,7 +158,7 @@ class Revise(Stage):
             late=too_late(rows, history.moment),
             dead=None if lates is None else self.places.without(lates.dead()),
             empty=found.no_results,
-            planned=lambda: (keeping()(), answers.remember(results, by_result())),
+            planned=planned,
         )
 
     def _seen(
@@ -219,12 +222,11 @@ class Revise(Stage):
         history: History,
         known: Known,
         present: DataFrame,
-        doubt: Doubt | None,
         found: Found,
     ) -> Added:
         """Begin to keep what later batches need, beside the evaluation; gives contexts added."""
         lates = found.lates
-        added = history.keep_contexts(present, lates, doubt, found.keys)
+        added = history.keep_contexts(present, lates, found.keys)
         if lates is not None and (lates.n.waiting or known.waited is not None):
             history.keep_waiting(lates)
         if self.places.step is not None:
@@ -232,6 +234,7 @@ class Revise(Stage):
             if lates is not None and lates.n.behind:
                 late_holes = new_holes(lates.due(), self.places, history.moment)
             history.note(found.keys, late_holes)
+        history.begin(lates, found.keys)
         return added
 
     def _nothing_new(self, rows: DataFrame, before: ReviseMemory, moment: Moment) -> Outcome:

@@ -1,10 +1,10 @@
 """State tables: rows a pipeline keeps from one micro-batch to the next.
 
-A table is a list of *segments*, each the Parquet folder one batch wrote. `replace` starts the list
-anew; `append` adds to it and now and then folds small segments into one, so that n appends leave
-about log n segments and every row is rewritten about log n times. Rows may `expire` by a whole
-number of theirs (event time, say): they are not read any more, and their files go with the segment
-or when it is next folded.
+A table is a list of *segments*, each what one batch wrote (`segments.py`). `replace` starts the
+list anew; `append` adds to it and now and then folds small segments into one, so that n appends
+leave about log n segments and every row is rewritten about log n times. Rows may `expire` by a
+whole number of theirs (event time, say): they are not read any more, and their files go with the
+segment or when it is next folded.
 
 Nothing that a committed batch refers to is ever changed: writes go to folders of their own, and
 `sweep` deletes only what no kept commit refers to.
@@ -14,9 +14,9 @@ the same, and read after a restart.
 """
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,23 +24,24 @@ from pyspark.sql.types import StructType
 
 from laxity.errors import StateError
 from laxity.spark.aside import Asides
-from laxity.spark.changing import changing_in
-from laxity.spark.checkpoint import Commit, Segment, Table
+from laxity.spark.checkpoint import Segment, Table
 from laxity.spark.files import Files
 from laxity.spark.folder import write_folder
+from laxity.spark.gather import ONE_TASK, gathered
 from laxity.spark.keep import in_one_process
+from laxity.spark.segments import columns_of, fold, path_of, read_table, sharing, unexpired
 from laxity.spark.standing import MANY, Piece, Standing, rows_in
-
-FAN = 4  # so many segments of one level become one of the next
-
 
 Make = Callable[[], DataFrame]
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Write:
-    rows: Make
-    folder: str
+    """What goes into a folder: the rows of each table in it, and whether old ones are with them."""
+
+    tables: dict[str, Make] = field(default_factory=dict)
+    shared: bool = False
+    folds: bool = False
 
 
 class Tables:
@@ -105,7 +106,7 @@ class Tables:
             assert read is not None
             pieces[label] = (Piece.of(laid(read), None),)
             aside.begin(pieces[label][0].leaf.rows.count)  # before its files may go
-        self._read[label] = _unexpired(rows_in(self._others(label) or pieces[label]), table)
+        self._read[label] = unexpired(rows_in(self._others(label) or pieces[label]), table)
         return self._read[label]
 
     def stay(self, name: str, new: Sequence[Piece], aside: Asides, anew: bool = False) -> None:
@@ -120,7 +121,7 @@ class Tables:
             return
         if others is not None:
             rows, newest = rows_in([*others, *new]), [piece.newest for piece in (*others, *new)]
-            one = Piece.of(_unexpired(rows, self._committed[label]), _last(newest))
+            one = Piece.of(unexpired(rows, self._committed[label]), _last(newest))
             aside.begin(one.leaf.rows.count)
             self.left.pieces[label] = (one,)
         for piece in new:
@@ -143,31 +144,34 @@ class Tables:
             if table.segments and wanted:
                 self._opened[name] = read_table(self._spark, self._files, name, table)
 
-    def replace(self, name: str, rows: DataFrame) -> None:
-        """Make these the table's only rows."""
-        name = self._label(name)
-        self._plan(name, lambda: rows, Table(columns=_columns(rows)), level=0)
+    def replace(self, name: str, rows: DataFrame, within: str | None = None) -> None:
+        """Make these the table's only rows; they may lie `within` a folder that tables share."""
+        table = Table(columns=columns_of(rows), within=within and self._label(within))
+        self._plan(self._label(name), lambda: rows, table, level=0)
 
     def append(
         self,
         name: str,
         rows: DataFrame,
+        *,
         expire_by: str | None = None,
         newest: int | None = None,
         made: Make | None = None,
+        within: str | None = None,
     ) -> None:
         """Add rows.
 
         `expire_by`: a whole number in every row, as SQL, by which they can be expired later;
         `newest` is the largest of them. `made` gives the rows to write once they are written,
-        where `rows` only have their columns.
+        where `rows` only have their columns. They may lie `within` a folder that tables share.
         """
-        name = self._label(name)
-        table = self._committed.get(name) or Table(columns=_columns(rows), expire_by=expire_by)
-        if table.columns != _columns(rows):
+        name, columns = self._label(name), columns_of(rows)
+        new = Table(columns=columns, expire_by=expire_by, within=within and self._label(within))
+        table = self._committed.get(name) or new
+        if table.columns != columns:
             raise StateError(
                 f"state table {name} has columns {_names(table.columns)}, rows to append have "
-                f"{_names(_columns(rows))}: a changed pipeline needs a checkpoint of its own"
+                f"{_names(columns)}: a changed pipeline needs a checkpoint of its own"
             )
         kept, folded, level = fold(table.segments)
         newest = None if newest is None else max([newest, *(s.newest or newest for s in folded)])
@@ -194,28 +198,42 @@ class Tables:
     def _plan(
         self, name: str, rows: Make, table: Table, level: int, newest: int | None = None
     ) -> None:
-        if name in self._writes:
+        folder = table.within or name
+        write = self._writes.setdefault(folder, _Write(shared=table.within is not None))
+        if name in write.tables:
             raise StateError(f"state table {name} was written twice in batch {self._batch_id}")
+        if folder in self._begun:
+            raise StateError(f"state table {name} is too late for folder {folder}")
         segment = Segment(batch_id=self._batch_id, level=level, newest=newest)
         self._next[name] = table.model_copy(update={"segments": (*table.segments, segment)})
-        self._writes[name] = _Write(rows, _folder(name, segment))
+        write.tables[name] = rows
+        write.folds |= level > 0
 
-    def begin(self, name: str, aside: Asides) -> None:
-        """Begin to write what was planned for a table, beside all that is still to be decided."""
-        self._begin(self._label(name), aside)
+    def begin(self, name: str, aside: Asides, n_rows: int | None = None) -> None:
+        """Begin to write what was planned for a table, beside all that is still to be decided.
 
-    def _begin(self, name: str, aside: Asides) -> None:
+        So for a folder that tables share, if any is to get rows, of which there are `n_rows`.
+        """
+        if (label := self._label(name)) in self._writes:
+            self._begin(label, aside, n_rows)
+
+    def _begin(self, folder: str, aside: Asides, n_rows: int | None = None) -> None:
         with self._beginning:  # a stage may still plan while the results are written
-            if name not in self._begun:
-                self._begun[name] = aside.begin(partial(self._save, self._writes[name]))
+            if folder not in self._begun:
+                self._begun[folder] = aside.begin(partial(self._save, folder, n_rows))
 
-    def _save(self, write: _Write) -> None:
-        write_folder(write.rows(), self._files, write.folder)
+    def _save(self, folder: str, n_rows: int | None) -> None:
+        write = self._writes[folder]
+        tables = {name: make() for name, make in write.tables.items()}
+        (rows,) = [sharing(tables)] if write.shared else tables.values()
+        if write.shared:
+            rows = gathered(rows, ONE_TASK + 1 if n_rows is None or write.folds else n_rows)
+        write_folder(rows, self._files, path_of(folder, self._batch_id))
 
     def write(self, aside: Asides) -> Callable[[], None]:
         """Begin to carry out what was planned, side by side; what comes back waits for it."""
-        for name in list(self._writes):
-            self._begin(name, aside)
+        for folder in list(self._writes):
+            self._begin(folder, aside)
 
         def wait() -> None:
             for result in list(self._begun.values()):
@@ -229,67 +247,10 @@ class Tables:
         return self._next
 
 
-def fold(segments: tuple[Segment, ...]) -> tuple[tuple[Segment, ...], tuple[Segment, ...], int]:
-    """What an append does to older segments: those kept, those folded in, the new one's level.
-
-    >>> one = [Segment(batch_id=n) for n in range(3)]
-    >>> fold(tuple(one))[1:] == (tuple(one), 1)
-    True
-    """
-    cut, level = len(segments), 0
-    while cut >= FAN - 1 and all(s.level == level for s in segments[cut - FAN + 1 : cut]):
-        cut, level = cut - FAN + 1, level + 1
-    return segments[:cut], segments[cut:], level
-
-
-def read_table(spark: SparkSession, files: Files, name: str, table: Table) -> DataFrame:
-    """The rows of a table as one commit describes it; reads no footer, runs no job."""
-    paths = [f"{files.uri}/{_folder(name, segment)}" for segment in table.segments]
-    return _unexpired(spark.read.schema(StructType.fromJson(table.columns)).parquet(*paths), table)
-
-
 def _last(newest: Collection[int | None]) -> int | None:
     """When all are expired; None if that is not known of one."""
     known = [one for one in newest if one is not None]
     return max(known) if len(known) == len(newest) else None
-
-
-def _unexpired(rows: DataFrame, table: Table) -> DataFrame:
-    if table.floor is None or table.expire_by is None:
-        return rows
-    return rows.where(f"{table.expire_by} >= {changing_in(table.floor, table.expire_by)}")
-
-
-def sweep(files: Files, kept: Iterable[Commit]) -> None:
-    """Delete every segment that none of the kept commits refers to."""
-    commits = list(kept)
-    for name in files.names("state"):
-        tables = [commit.tables[name] for commit in commits if name in commit.tables]
-        alive = {str(segment.batch_id) for table in tables for segment in table.segments}
-        for folder in files.names(f"state/{name}"):
-            if folder not in alive:
-                files.delete(f"state/{name}/{folder}")
-
-
-def _folder(name: str, segment: Segment) -> str:
-    return f"state/{name}/{segment.batch_id}"
-
-
-def _columns(rows: DataFrame) -> dict[str, object]:
-    """The rows' schema as JSON, as it will read back: every column may be null."""
-    return _nullable(rows.schema.jsonValue())
-
-
-def _nullable(node: object) -> dict[str, object]:
-    def walk(value: object) -> object:
-        if isinstance(value, dict):
-            always = {"nullable", "containsNull", "valueContainsNull"}
-            return {k: True if k in always else walk(v) for k, v in value.items()}
-        return [walk(item) for item in value] if isinstance(value, list) else value
-
-    walked = walk(node)
-    assert isinstance(walked, dict)
-    return walked
 
 
 def _names(columns: dict[str, object]) -> str:
