@@ -48,7 +48,7 @@ class Hold(Stage):
         )
         newest_us = max(newest, default=frontier_us)
         still = fresh.where(event_us > frontier_us)
-        turn.tables.append("held", still, EVENT_US, newest_us)
+        turn.tables.append("held", still, expire_by=EVENT_US, newest=newest_us)
         turn.tables.expire("held", frontier_us + 1)
         if turn.batch_id % 4 == 0:
             turn.tables.replace("last", rows.select("_source", "_event"))
@@ -58,7 +58,7 @@ class Hold(Stage):
             memory=lambda: {"frontier_us": frontier_us},
             fates=lambda: Fates(**counts),
             decisions=(Decision(stage="hold", what="frontier", why="newest event − wait"),),
-            late=late.withColumn("late_by", late_by),
+            late=lambda: late.withColumn("late_by", late_by),
         )
 
 

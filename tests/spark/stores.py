@@ -17,7 +17,7 @@ class Store:
     """The tables of a folder, and what stays at hand of them."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.spark, self.files = spark, LocalFiles(str(folder))
+        self.spark, self.folder, self.files = spark, folder, LocalFiles(str(folder))
         self.commits: list[Commit] = []
         self.standing = Standing()
 

@@ -41,7 +41,7 @@ class Numbers(Store):
         return sorted(row["id"] for row in table.collect())
 
     def n_files(self) -> int:
-        return sum(path.is_file() for path in Path(self.files.uri[7:]).rglob("*.parquet"))
+        return sum(path.is_file() for path in self.folder.rglob("*.parquet"))
 
 
 @pytest.fixture
@@ -81,11 +81,43 @@ def test_expired_rows_are_not_read_and_their_files_go(store: Numbers) -> None:
         store.commit(turn)
         assert min(store.ids()) == batch * 10
     assert store.ids() == sorted([*range(70, 90), *range(70, 80)])
-    alive = {path.parent.name for path in Path(store.files.uri[7:]).rglob("*.parquet")}
+    alive = {path.parent.name for path in store.folder.rglob("*.parquet")}
     assert alive == {"5", "6", "7"}
     turn = store.turn()
     turn.expire("t", 30)
     assert turn.next["t"].floor == 70
+
+
+@pytest.mark.spark
+def test_tables_that_share_a_folder_are_written_by_one_job_and_keep_apart(store: Numbers) -> None:
+    for batch in range(9):
+        turn = store.turn()
+        turn.append("t", store.rows(batch, batch + 1), within="both")
+        if batch % 2:  # a column of the same name is another thing here
+            turn.replace("last", store.rows(batch, batch + 2).selectExpr("name AS id"), "both")
+        aside = Asides()
+        turn.begin("both", aside, n_rows=3)
+        store.commit(turn, aside)
+        assert len(list(store.folder.glob(f"state/both/{batch}/*.parquet"))) <= 2
+    assert store.ids() == list(range(9))
+    last = store.turn().read("last")
+    assert last is not None
+    assert sorted(row["id"] for row in last.collect()) == ["n7", "n8"]
+    assert {path.name for path in (store.folder / "state").iterdir()} == {"both"}
+    kept = {path.name for path in (store.folder / "state/both").iterdir()}
+    assert kept == {"3", "7", "8"}  # the first two hold what others were folded into
+
+
+@pytest.mark.spark
+def test_a_table_comes_in_time_for_the_folder_it_shares(store: Numbers) -> None:
+    turn, aside = store.turn(), Asides()
+    turn.begin("both", aside)  # nothing to write yet
+    turn.append("t", store.rows(0, 1), within="both")
+    turn.begin("both", aside)
+    with pytest.raises(StateError, match="table late is too late for folder both"):
+        turn.append("late", store.rows(1, 2), within="both")
+    store.commit(turn, aside)
+    assert store.ids() == [0]
 
 
 @pytest.mark.spark

@@ -45,9 +45,9 @@ def post_letters(flows: Sequence[Flow], tables: Tables, batch_id: int) -> Posted
         for n, one in enumerate(flow.outcomes):
             beyond = n >= followed
             if one.dead is not None and one.fates is not None and one.fates().dead:
-                dead[beyond].append(refused_rows(one.dead, batch_id))
+                dead[beyond].append(refused_rows(one.dead(), batch_id))
             if one.late is not None and one.fates is not None and one.fates().late_rejected:
-                late[beyond].append(late_rows(one.late, batch_id))
+                late[beyond].append(late_rows(one.late(), batch_id))
     return Posted(post(tables, DEAD, *dead), post(tables, LATE, *late))
 
 

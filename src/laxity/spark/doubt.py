@@ -34,8 +34,8 @@ class Doubt:
 def late_keys(rows: DataFrame, places: Places) -> DataFrame:
     """The keys that have a late row, where nobody sees which rows are missing."""
     keys = rows.groupBy(*places.names).agg(
-        F.expr(f"bool_or({NEW})").alias(NEW),
-        F.expr(f"count_if(NOT {NEW})").alias(ON_TIME),
+        F.expr(f"bool_or({NEW}) AS {NEW}"),
+        F.expr(f"count_if(NOT {NEW}) AS {ON_TIME}"),
     )
     said = (
         f"false AS {FRESH}",
@@ -87,29 +87,29 @@ def _summed(told: DataFrame, places: Places) -> DataFrame:
     rest = f"pmod({AT}, {places.step}L)"
     blocks = (
         told.selectExpr("*", f"({AT} - {rest}) div {places.step}L AS _slot", f"{rest} AS _rest")
-        .groupBy(*places.names, F.expr("shiftright(_slot, 6)").alias("_block"))
+        .groupBy(*places.names, F.expr("shiftright(_slot, 6) AS _block"))
         .agg(
-            F.expr(f"count({US})").alias("n"),
-            F.expr("bit_count(bit_or(shiftleft(1L, CAST(_slot & 63 AS INT))))").alias("bits"),
-            F.expr("max(_slot)").alias("high"),
-            F.expr("min(_slot)").alias("low"),
-            F.expr("max(_rest) - min(_rest)").alias("uneven"),
-            F.expr("min(_rest)").alias("rest"),
-            F.expr(f"max({AT})").alias("top"),
-            F.expr(f"max_by({US}, {AT})").alias("last_us"),
-            F.expr(f"count_if({OLD})").alias("n_old"),
-            F.expr(f"count_if({NEW})").alias("n_new"),
-            F.expr(f"count_if({NEW} AND {US} IS NOT NULL)").alias("n_late"),
-            F.expr(f"count_if(NOT {OLD} AND NOT {NEW})").alias("n_on_time"),
+            F.expr(f"count({US}) AS n"),
+            F.expr("bit_count(bit_or(shiftleft(1L, CAST(_slot & 63 AS INT)))) AS bits"),
+            F.expr("max(_slot) AS high"),
+            F.expr("min(_slot) AS low"),
+            F.expr("max(_rest) - min(_rest) AS uneven"),
+            F.expr("min(_rest) AS rest"),
+            F.expr(f"max({AT}) AS top"),
+            F.expr(f"max_by({US}, {AT}) AS last_us"),
+            F.expr(f"count_if({OLD}) AS n_old"),
+            F.expr(f"count_if({NEW}) AS n_new"),
+            F.expr(f"count_if({NEW} AND {US} IS NOT NULL) AS n_late"),
+            F.expr(f"count_if(NOT {OLD} AND NOT {NEW}) AS n_on_time"),
         )
     )
     whole = "sum(n) = sum(bits) AND sum(n) = max(high) - min(low) + 1"
     even = "max(uneven) = 0 AND max(rest) = min(rest)"
     return blocks.groupBy(*places.names).agg(
-        F.expr(f"{whole} AND {even} AND sum(n_new) = 0").alias("_full"),
-        F.expr("max_by(last_us, top)").alias("_last_us"),
-        F.expr("sum(n)").alias("_n"),
-        F.expr("sum(n_old) = 0").alias(FRESH),
-        F.expr("sum(n_late) > 0").alias(LATELY),
-        F.expr("sum(n_on_time)").alias(ON_TIME),
+        F.expr(f"{whole} AND {even} AND sum(n_new) = 0 AS _full"),
+        F.expr("max_by(last_us, top) AS _last_us"),
+        F.expr("sum(n) AS _n"),
+        F.expr(f"sum(n_old) = 0 AS {FRESH}"),
+        F.expr(f"sum(n_late) > 0 AS {LATELY}"),
+        F.expr(f"sum(n_on_time) AS {ON_TIME}"),
     )

@@ -70,8 +70,8 @@ def numbers_of(
 def by_status() -> list[Column]:
     """How many results are given for the first time, not as final, again, and taken back."""
     return [
-        F.expr("count_if(_revision = 0)").alias("first"),
-        F.expr(f"count_if(_status = '{TENTATIVE}')").alias("tentative"),
-        F.expr(f"count_if(_status = '{REVISED}')").alias("revised"),
-        F.expr(f"count_if(_status = '{RETRACTED}')").alias("retracted"),
+        F.expr("count_if(_revision = 0) AS first"),
+        F.expr(f"count_if(_status = '{TENTATIVE}') AS tentative"),
+        F.expr(f"count_if(_status = '{REVISED}') AS revised"),
+        F.expr(f"count_if(_status = '{RETRACTED}') AS retracted"),
     ]

@@ -26,7 +26,7 @@ from laxity.core.moment import CONTEXTS, N_BUCKETS, RECENT, Moment
 from laxity.spark.aside import Asides
 from laxity.spark.changing import EVENT_US, changing, changing_in
 from laxity.spark.doubt import FRESH, Doubt, late_keys, summed, suspects
-from laxity.spark.holes import LEAVING, OPEN, found_out, left_behind, n_between
+from laxity.spark.holes import LEAVING, N_BETWEEN, OPEN, found_out, left_behind
 from laxity.spark.intake import measured, riding
 from laxity.spark.keep import Loan, in_one_process, kept
 from laxity.spark.known import OLD, Known, kept_before
@@ -137,7 +137,7 @@ class History:
     def counted(self, suspects: DataFrame) -> Suspects:
         """The same at hand, and how many they are."""
         keys = self.at_hand(suspects)
-        counts = F.count(F.lit(1)).alias("keys"), F.count_if(FRESH).alias("fresh")
+        counts = F.expr("count(1) AS keys"), F.expr(f"count_if({FRESH}) AS fresh")
         return Suspects(keys, **measured(keys, counts))
 
     def in_doubt(self, known: Known, keys: DataFrame, n_keys: int, older: bool) -> DataFrame:
@@ -193,7 +193,9 @@ class History:
         """Of the rows that are not recent any more those that a late row may need."""
         if self.places.step is None:
             return [present.where(F.col(US) <= changing(self.moment.edge_us))]
-        return [] if keys is None else [keys.rows.select(*self.places.names, F.inline(LEAVING))]
+        if keys is None:
+            return []
+        return [keys.rows.selectExpr(*self.places.names, f"inline({LEAVING})")]
 
     def _append(self, table: str, parts: list[DataFrame], loan: Loan | None = None) -> Added:
         """Add rows, as they are kept, to a table; the job that writes counts them.
@@ -202,7 +204,7 @@ class History:
         """
         newest_us = {RECENT: self.moment.newest_us, CONTEXTS: self.moment.edge_us}[table]
         rows = self._staying(table, parts, newest_us, loan)
-        rows, seen = riding(rows, self._by_bucket(table))
+        rows, seen = riding(rows, [self._by_bucket(table)])
         within = DOUBTED if table == CONTEXTS else None
         self.tables.append(table, rows, expire_by=EVENT_US, newest=newest_us, within=within)
         return partial(_counted, seen)
@@ -223,19 +225,20 @@ class History:
         self.tables.stay(table, pieces, self.aside, anew)
         return rows_in(pieces)
 
-    def _by_bucket(self, table: str) -> list[Column]:
+    def _by_bucket(self, table: str) -> Column:
         """How many rows expire in each bucket of a table."""
         floor_us, width_us = self.moment.shelf(table)
         nr = f"({EVENT_US} - {changing_in(floor_us)}) div {width_us}L"
-        return [F.expr(f"count_if({nr} = {n}) AS n_{n}") for n in range(N_BUCKETS + 1)]
+        counts = ", ".join(f"count_if({nr} = {n})" for n in range(N_BUCKETS + 1))
+        return F.expr(f"array({counts}) AS by_bucket")
 
     def note(self, keys: Keys | None, others: DataFrame | None) -> None:
         """Note the holes that can no longer be found from recent rows, and some others."""
         noted = [] if others is None else [others]
         if keys is not None and keys.n["left"]:
-            left = F.inline(left_behind(self.places, self.moment))
+            left = f"inline({left_behind(self.places, self.moment)})"
             said = "lo AS _lo", "hi AS _hi", "first_us AS _first_us", "last_us AS _last_us"
-            holes = keys.rows.select(*self.places.names, left)
+            holes = keys.rows.selectExpr(*self.places.names, left)
             noted.append(holes.selectExpr(*self.places.names, *said))
         if noted:
             newest_us = self.moment.newest_us
@@ -259,18 +262,17 @@ class History:
 
 
 def _counts(places: Places, moment: Moment) -> list[Column]:
-    late = [F.sum(name).alias(name) for name in fates(moment)]
-    holes = {name: F.lit(0) for name in ("between", "left", "leaving")}
+    counts = {"keys": "count(1)"} | {name: f"sum({name})" for name in fates(moment)}
+    holes = dict.fromkeys(("between", "left", "leaving"), "0")
     if places.step is not None:
-        left = F.sum(F.size(left_behind(places, moment)))
-        leaving = F.sum(F.size(LEAVING))
-        holes = {"between": F.sum(n_between()), "left": left, "leaving": leaving}
-    return [F.count(F.lit(1)).alias("keys"), *late, *(n.alias(name) for name, n in holes.items())]
+        what = left_behind(places, moment)
+        holes = {"between": N_BETWEEN, "left": f"size({what})", "leaving": f"size({LEAVING})"}
+    counts |= {name: f"sum({n})" for name, n in holes.items()}
+    return [F.expr(f"{count} AS {name}") for name, count in counts.items()]
 
 
 def _counted(seen: Observation) -> dict[int, int]:
-    counts = seen.get
-    return {n: int(counts[f"n_{n}"]) for n in range(N_BUCKETS + 1)}
+    return dict(enumerate(seen.get["by_bucket"]))
 
 
 def _union(parts: list[DataFrame]) -> DataFrame:

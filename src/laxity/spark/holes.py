@@ -19,6 +19,7 @@ from laxity.spark.lates import DUE, LATE, fates
 from laxity.spark.places import AT, KEY, US, Places
 
 OPEN = "_holes"  # a key's open holes
+N_BETWEEN = f"size(filter({OPEN}, h -> h.lo <> {BEGINNING}L AND h.hi <> {END}L))"
 LEAVING = "_leaving"  # its rows that are not recent any more, and near a hole
 
 
@@ -32,7 +33,7 @@ def found_out(rows: DataFrame, places: Places, moment: Moment, columns: Sequence
     told = holes | {LATE: f"any_value({LATE})"}
     told |= {name: f"count_if({which})" for name, which in late.items()}
     of_key = rows.selectExpr("*", f"{is_present(moment)} AS _here").groupBy(*places.names)
-    keys = of_key.agg(*(F.expr(text).alias(name) for name, text in told.items()))
+    keys = of_key.agg(*(F.expr(f"{text} AS {name}") for name, text in told.items()))
     key, others = (*places.names, f"{places.key_text} AS {KEY}"), (LATE, *late)
     if not holes:
         return keys.selectExpr(*key, *others)
@@ -109,18 +110,13 @@ _PASSED = """transform(
 )"""
 
 
-def left_behind(places: Places, moment: Moment) -> Column:
-    """Those of a key's open holes whose first neighbour is not recent any more, for the table.
+def left_behind(places: Places, moment: Moment) -> str:
+    """Those of a key's open holes whose first neighbour is not recent any more, as SQL.
 
     The one behind a key's last row is not among them: it ends with the key's next row.
     """
     behind = f"h.first_us - {places.margin_us} <= {changing_in(moment.edge_us, 'h.first_us')}"
-    return F.expr(f"filter({OPEN}, h -> NOT h.listed AND {behind} AND h.hi <> {END}L)")
-
-
-def n_between() -> Column:
-    """How many of a key's open holes are between rows."""
-    return F.expr(f"size(filter({OPEN}, h -> h.lo <> {BEGINNING}L AND h.hi <> {END}L))")
+    return f"filter({OPEN}, h -> NOT h.listed AND {behind} AND h.hi <> {END}L)"
 
 
 def _in_context(moment: Moment) -> str:

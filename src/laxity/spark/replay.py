@@ -66,7 +66,7 @@ class Replay:
             both = both.unionByName(before, allowMissingColumns=True)
             last = [F.expr("max_by(_before, _revision)"), F.expr("max(_revision)")]
         both = both.groupBy(*names).agg(
-            F.expr("first(_after, true)").alias("_after"),
+            F.expr("first(_after, true) AS _after"),
             last[0].alias("_before"),
             last[1].alias("_revision"),
         )

@@ -155,8 +155,8 @@ class Revise(Stage):
             fates=lambda: found.fates,
             numbers=lambda: found.numbers(memory()) | by_result(),
             decisions=(decision(lates),),
-            late=too_late(rows, history.moment),
-            dead=None if lates is None else self.places.without(lates.dead()),
+            late=partial(too_late, rows, history.moment),
+            dead=None if lates is None else lambda: self.places.without(lates.dead()),
             empty=found.no_results,
             planned=planned,
         )

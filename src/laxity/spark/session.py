@@ -25,6 +25,7 @@ SETTINGS = {
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",  # a job, for batches it is long
     "spark.sql.files.openCostInBytes": "65536",  # a file of some megabytes is work for all cores
     "spark.shuffle.compress": "false",  # rows that are read again at once, from the same machine
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # a number, not a Julian day
     "spark.buffer.pageSize": "2m",  # every sort and hash table takes a page, 64 MB by default
     "spark.sql.inMemoryColumnarStorage.compressed": "false",  # cached rows live for one batch
     "spark.sql.codegen.cache.maxEntries": "2000",  # a batch may need more than the usual 100

@@ -73,7 +73,7 @@ class Outcome:
 
     `memory` gives what it wants back next time (JSON values). A stage that holds or drops rows says
     in `fates` what became of them, `released` being those it passed on. `numbers` gives what the
-    report tells of the stage. `late` are the rows counted as `late_rejected`, with their columns
+    report tells of the stage. `late` gives the rows counted as `late_rejected`, with their columns
     and `late_by` in seconds; `dead` those counted as dead, with a `_reason`. `ordered` gives the
     rows as they are to be written, if they have an order. `empty`: there are no rows, and no need
     to look. `whole`: the rows are those released and nothing made of them, so as many must be
@@ -86,8 +86,8 @@ class Outcome:
     fates: Callable[[], Fates] | None = None
     numbers: Callable[[], dict[str, Any]] = dict
     decisions: tuple[Decision, ...] = ()
-    late: DataFrame | None = None
-    dead: DataFrame | None = None
+    late: Callable[[], DataFrame] | None = None
+    dead: Callable[[], DataFrame] | None = None
     ordered: Callable[[], DataFrame] | None = None
     empty: bool = False
     whole: bool = False
