@@ -3,7 +3,7 @@
     laxity.json        whose checkpoint this is
     lock.json          which process works on it
     commits/N.json     batch N is done: its tables, memories, ledger and report
-    state/NAME/N/      rows of state table NAME written by batch N (see `state`)
+    state/NAME/N/      rows that batch N wrote to state table NAME, or to all that share a folder
     reports/N.jsonl    reports of the batches from N on, one a line
     spark/             Spark's own checkpoint: which input belongs to which batch
 
