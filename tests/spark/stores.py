@@ -27,7 +27,7 @@ class Store:
 
     def commit(self, tables: Tables, aside: Asides | None = None) -> None:
         aside = aside or Asides()
-        tables.write(aside)()
+        tables.write(aside)
         aside.end()
         commit = Commit.model_construct(
             batch_id=len(self.commits), ledger=Ledger(), tables=tables.next

@@ -113,6 +113,8 @@ def test_a_table_comes_in_time_for_the_folder_it_shares(store: Numbers) -> None:
     turn, aside = store.turn(), Asides()
     turn.begin("both", aside)  # nothing to write yet
     turn.append("t", store.rows(0, 1), within="both")
+    turn.begin_own(aside)  # this is not its own
+    turn.replace("last", store.rows(0, 1), within="both")
     turn.begin("both", aside)
     with pytest.raises(StateError, match="table late is too late for folder both"):
         turn.append("late", store.rows(1, 2), within="both")
@@ -127,7 +129,7 @@ def test_uncommitted_writes_do_not_count_and_are_overwritten(store: Numbers) -> 
     store.commit(turn)
     lost = store.turn()
     lost.append("t", store.rows(5, 9))
-    lost.write(Asides())()
+    lost.write(Asides())
     assert store.ids() == [0, 1, 2, 3, 4]
     again = store.turn()
     again.append("t", store.rows(7, 8))
@@ -159,7 +161,7 @@ def test_a_failed_write_fails_the_batch(store: Numbers) -> None:
     turn = store.turn()
     turn.append("t", store.rows(0, 1).withColumn("name", F.raise_error(F.lit("bad luck"))))
     with pytest.raises(Exception, match="bad luck"):
-        turn.write(Asides())()
+        turn.write(Asides())
 
 
 def test_a_table_reads_back_from_its_json() -> None:
@@ -177,8 +179,8 @@ def test_a_write_that_has_begun_is_not_begun_again(spark: SparkSession, tmp_path
 
     tables.append("t", store.rows(0, 0), made=made)
     tables.begin("t", aside)
-    tables.write(aside)()
-    tables.write(aside)()
+    tables.write(aside)
+    tables.write(aside)
     assert written == [1]
     store.commit(tables)
     assert store.ids() == [0, 1, 2]

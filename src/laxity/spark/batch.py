@@ -125,13 +125,13 @@ class BatchRunner:
                 if self._rides:  # only then is it known what came, and whether there are letters
                     results = self._emit(flows[-1], batch_id)
                 letters = post_letters(flows, tables, batch_id)
-                tables.write(aside)
+                tables.begin_own(aside)
                 if not self._rides:
                     results = self._emit(flows[-1], batch_id)
             with phases.phase("state"):
                 for outcome in (one for flow in flows for one in flow.outcomes):
                     outcome.planned()
-                tables.write(aside)()
+                tables.write(aside)
                 fates = settle(flows, letters, results["n_results"])
         finally:
             aside.end()

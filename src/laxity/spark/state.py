@@ -64,7 +64,7 @@ class Tables:
         self._begun: dict[str, Callable[[], None]] = {}
         self._opened: dict[str, DataFrame] = {}
         self._read: dict[str, DataFrame] = {}
-        self._beginning = threading.Lock()
+        self._planning = threading.Lock()  # a stage may still plan while the results are written
         self._standing = standing or Standing()
         self.left = Standing()
         self._label: Callable[[str], str] = str
@@ -199,15 +199,16 @@ class Tables:
         self, name: str, rows: Make, table: Table, level: int, newest: int | None = None
     ) -> None:
         folder = table.within or name
-        write = self._writes.setdefault(folder, _Write(shared=table.within is not None))
-        if name in write.tables:
-            raise StateError(f"state table {name} was written twice in batch {self._batch_id}")
-        if folder in self._begun:
-            raise StateError(f"state table {name} is too late for folder {folder}")
-        segment = Segment(batch_id=self._batch_id, level=level, newest=newest)
-        self._next[name] = table.model_copy(update={"segments": (*table.segments, segment)})
-        write.tables[name] = rows
-        write.folds |= level > 0
+        with self._planning:
+            write = self._writes.setdefault(folder, _Write(shared=table.within is not None))
+            if name in write.tables:
+                raise StateError(f"state table {name} was written twice in batch {self._batch_id}")
+            if folder in self._begun:
+                raise StateError(f"state table {name} is too late for folder {folder}")
+            segment = Segment(batch_id=self._batch_id, level=level, newest=newest)
+            self._next[name] = table.model_copy(update={"segments": (*table.segments, segment)})
+            write.tables[name] = rows
+            write.folds |= level > 0
 
     def begin(self, name: str, aside: Asides, n_rows: int | None = None) -> None:
         """Begin to write what was planned for a table, beside all that is still to be decided.
@@ -218,7 +219,7 @@ class Tables:
             self._begin(label, aside, n_rows)
 
     def _begin(self, folder: str, aside: Asides, n_rows: int | None = None) -> None:
-        with self._beginning:  # a stage may still plan while the results are written
+        with self._planning:
             if folder not in self._begun:
                 self._begun[folder] = aside.begin(partial(self._save, folder, n_rows))
 
@@ -230,16 +231,18 @@ class Tables:
             rows = gathered(rows, ONE_TASK + 1 if n_rows is None or write.folds else n_rows)
         write_folder(rows, self._files, path_of(folder, self._batch_id))
 
-    def write(self, aside: Asides) -> Callable[[], None]:
-        """Begin to carry out what was planned, side by side; what comes back waits for it."""
+    def begin_own(self, aside: Asides) -> None:
+        """Begin what was planned for folders of one table: those shared may still get others."""
+        for folder, write in list(self._writes.items()):
+            if not write.shared:
+                self._begin(folder, aside)
+
+    def write(self, aside: Asides) -> None:
+        """Carry out all that was planned, side by side."""
         for folder in list(self._writes):
             self._begin(folder, aside)
-
-        def wait() -> None:
-            for result in list(self._begun.values()):
-                result()
-
-        return wait
+        for result in list(self._begun.values()):
+            result()
 
     @property
     def next(self) -> dict[str, Table]:
