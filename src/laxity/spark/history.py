@@ -193,7 +193,7 @@ class History:
         """Of the rows that are not recent any more those that a late row may need."""
         if self.places.step is None:
             return [present.where(F.col(US) <= changing(self.moment.edge_us))]
-        if keys is None:
+        if keys is None or not keys.n["leaving"]:
             return []
         return [keys.rows.selectExpr(*self.places.names, f"inline({LEAVING})")]
 
@@ -246,7 +246,7 @@ class History:
             self.tables.append(HOLES, rows, expire_by="_last_us", newest=newest_us, within=DOUBTED)
         self.tables.expire(HOLES, self.moment.open_us)
 
-    def begin(self, lates: Lates | None, keys: Keys | None) -> None:
+    def begin_doubted(self, lates: Lates | None, keys: Keys | None) -> None:
         """Begin to write what is kept of the keys in doubt, with one job."""
         n_rows = None
         if self.places.step is not None and keys is not None:

@@ -234,7 +234,7 @@ class Revise(Stage):
             if lates is not None and lates.n.behind:
                 late_holes = new_holes(lates.due(), self.places, history.moment)
             history.note(found.keys, late_holes)
-        history.begin(lates, found.keys)
+        history.begin_doubted(lates, found.keys)
         return added
 
     def _nothing_new(self, rows: DataFrame, before: ReviseMemory, moment: Moment) -> Outcome:
