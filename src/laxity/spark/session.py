@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -70,9 +71,22 @@ def _start(name: str, cores: str, memory: str | None, conf: dict[str, str]) -> S
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
     except Exception as error:
         raise EngineError(f"Spark did not start: {error}; `laxity doctor` looks for why") from error
+    _one_file_each(spark)
+    return spark
+
+
+def _one_file_each(spark: SparkSession) -> None:
+    """Write local files without a second one for its checksum.
+
+    Hadoop starts two processes for each file it makes. What was written with a checksum is still
+    read with it.
+    """
+    jvm: Any = spark._jvm
+    local = jvm.org.apache.hadoop.fs.FileSystem.getLocal(spark._jsc.hadoopConfiguration())
+    local.setWriteChecksum(False)
 
 
 def default_memory() -> str:
