@@ -18,8 +18,8 @@ def test_rows_made_of_those_of_the_batch_before_leave_no_trace_of_them(
     rows, told = brought_together(spark.range(100), ["id"]), list[str]()
     for floor in range(4):
         more = rows.join(F.broadcast(key), "id").where(f"n > -{floor}").select("id")
-        made, _ = kept(rows.union(more).where(f"id >= {floor}"))
-        rows = Leaf.copied(made).rows
+        made = kept(rows.union(more).where(f"id >= {floor}"))
+        rows = Leaf.copied(made.rows).rows
         plan = rows._jdf.queryExecution().analyzed()
         told.append(f"{plan.stats().sizeInBytes()} {plan.constraints()}")
     assert len(set(told)) == 1
@@ -35,13 +35,13 @@ def test_rows_made_of_those_of_the_batch_before_leave_no_trace_of_them(
 
 @pytest.mark.spark
 def test_rows_made_anew_are_the_same_in_the_same_places(spark: SparkSession) -> None:
-    rows, let_go = kept(brought_together(spark.range(9), ["id"]))
-    long = rows.selectExpr("id", "id + 1 AS n").where("n > 3").selectExpr("id", "n * 2 AS n")
+    nine = kept(brought_together(spark.range(9), ["id"]))
+    long = nine.rows.selectExpr("id", "id + 1 AS n").where("n > 3").selectExpr("id", "n * 2 AS n")
     short = Leaf.made(long.where("n < 16")).rows
     assert sorted(short.collect()) == [(3, 8), (4, 10), (5, 12), (6, 14)]
     assert str(short._jdf.queryExecution().analyzed()).count("Project") == 0
     assert "Exchange" not in short.groupBy("id").count()._jdf.queryExecution().toString()
-    let_go()
+    nine.let_go()
 
 
 @pytest.mark.spark
@@ -53,7 +53,7 @@ def test_leaves_are_one_though_only_some_have_nulls(spark: SparkSession) -> None
         f"{maybe} AS key", f"array({maybe}) AS some", f"named_struct('id', {maybe}) AS one"
     )
     copies = [kept(brought_together(rows, ["key"])) for rows in (sure, unsure)]
-    leaves = [Leaf.copied(rows) for rows, _ in copies]
+    leaves = [Leaf.copied(one.rows) for one in copies]
     assert not leaves[0].schema["key"].nullable
     for both in (leaves, leaves[::-1]):
         rows = rows_of(both)
@@ -63,15 +63,15 @@ def test_leaves_are_one_though_only_some_have_nulls(spark: SparkSession) -> None
         grouped = rows.groupBy("key").count()
         assert "Exchange" not in grouped._jdf.queryExecution().toString()
         assert grouped.count() == 4
-    for _, let_go in copies:
-        let_go()
+    for one in copies:
+        one.let_go()
 
 
 @pytest.mark.spark
 def test_leaves_that_lie_otherwise_keep_all_rows(spark: SparkSession) -> None:
     rows = spark.range(5).selectExpr("id AS key", "id + 1 AS other")
     copies = [kept(brought_together(rows, [name])) for name in ("key", "other")]
-    both = rows_of([Leaf.copied(one) for one, _ in copies])
+    both = rows_of([Leaf.copied(one.rows) for one in copies])
     assert both.groupBy("key").count().where("count = 2").count() == 5
-    for _, let_go in copies:
-        let_go()
+    for one in copies:
+        one.let_go()

@@ -16,7 +16,9 @@ from laxity.core.holes import BEGINNING
 from laxity.core.revise import Shape
 
 N_BUCKETS = 8  # in which kept rows are counted until they expire
-RECENT, CONTEXTS = "recent", "contexts"  # the rows of the last span, and those near holes
+RECENT = "recent"  # the rows of the last span that came on time
+JOINED = "joined"  # and those that came late
+CONTEXTS = "contexts"  # older rows, near holes
 
 Stock = dict[str, dict[int, int]]
 
@@ -67,10 +69,9 @@ class Moment:
 
     def shelf(self, table: str) -> tuple[int, int]:
         """Where the rows of a table expire after this batch, and the width of a bucket of them."""
-        newest_us, floor_us = {
-            RECENT: (self.newest_us, self.edge_us),
-            CONTEXTS: (self.edge_us, self.final_us),
-        }[table]
+        newest_us, floor_us = self.newest_us, self.edge_us
+        if table == CONTEXTS:
+            newest_us, floor_us = self.edge_us, self.final_us
         return floor_us, (newest_us - floor_us) // N_BUCKETS + 1
 
     def stocked(self, before: Stock, added: Mapping[str, Mapping[int, int]]) -> Stock:
@@ -80,7 +81,7 @@ class Moment:
         the rows of a bucket or two.
         """
         stock: Stock = {}
-        for table in (RECENT, CONTEXTS):
+        for table in (RECENT, JOINED, CONTEXTS):
             floor_us, width_us = self.shelf(table)
             counts = before.get(table, {})
             alive = {b: n for b, n in counts.items() if (b + 1) * width_us > floor_us}

@@ -50,8 +50,8 @@ class Answers:
 
         def both() -> DataFrame:
             everything = rows.unionByName(self.places.without(replay.older()))
-            results = history.at_hand(replay.asked(self.evaluate(everything), wanted, status))
-            history.aside.begin(results.count)  # evaluated while it is planned what is told of it
+            # evaluated while it is planned what is told of it
+            results = history.worked_out(replay.asked(self.evaluate(everything), wanted, status))
             keeping()
             given = history.tables.read(GIVEN)
             if given is None:  # so what was not final before has had no result, and is new

@@ -136,9 +136,9 @@ class Course:
             advance = self._advance(query, {}, batch)
             taken = Taken(live(observed, names), all_rows, lambda: seen.get, query.names, advance)
             return AtHand(all_rows, {query.name: taken})
-        at_hand, let_go = kept(_by_key(rows, query))
-        batch.aside.last((loan := Loan(let_go)).end)
-        kept_rows = stamped(at_hand, query.sources, began_us)
+        at_hand = kept(_by_key(rows, query))
+        batch.aside.last((loan := Loan(at_hand.let_go)).end)
+        kept_rows = stamped(at_hand.rows, query.sources, began_us)
         all_rows = self._all_rows(kept_rows)
         first: dict[str, Taken] = {}
         for branch in query.walk():
@@ -254,6 +254,6 @@ def _by_key(rows: DataFrame, query: Branch) -> DataFrame:
 
 def _kept(rows: DataFrame, batch: Batch, made: bool = False) -> DataFrame:
     """The rows, kept until the batch is over."""
-    at_hand, let_go = kept(rows, made)
-    batch.aside.last(let_go)
-    return at_hand
+    at_hand = kept(rows, made)
+    batch.aside.last(at_hand.let_go)
+    return at_hand.rows

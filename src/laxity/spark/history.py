@@ -1,8 +1,9 @@
 """What a revise keeps: the rows that late ones may still need.
 
-Three state tables, each appended to and expired by event time:
+State tables, each appended to and expired by event time:
 
     recent     the rows of the last span, of all keys (the seed's β)
+    joined     those of them that came late
     contexts   older rows within a span of a hole that is still open (the seed's B)
     holes      the holes whose first neighbour has left `recent`, as they were then
 
@@ -22,7 +23,7 @@ from functools import cached_property, partial, reduce
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from laxity.core.moment import CONTEXTS, N_BUCKETS, RECENT, Moment
+from laxity.core.moment import CONTEXTS, JOINED, N_BUCKETS, RECENT, Moment
 from laxity.spark.aside import Asides
 from laxity.spark.changing import EVENT_US, changing, changing_in
 from laxity.spark.doubt import FRESH, Doubt, late_keys, summed, suspects
@@ -88,7 +89,7 @@ class History:
 
     def recent(self) -> DataFrame | None:
         """The rows of the last span, as of the last batch, at hand, with their places."""
-        rows = self._table(RECENT)
+        rows = self._table(RECENT, beside=JOINED)
         if rows is not None and not self._stays(rows):
             rows = self.at_hand(rows)
         return None if rows is None else self._placed(rows)
@@ -103,13 +104,13 @@ class History:
         rows = self._table(WAITING)
         return None if rows is None else self.places.of(rows)
 
-    def _table(self, name: str) -> DataFrame | None:
+    def _table(self, name: str, beside: str | None = None) -> DataFrame | None:
         """The rows of a table, each key's in one place."""
-        rows = self._kept_table(name)
+        rows = self._kept_table(name, beside)
         return rows if rows is None or self._stays(rows) else self.places.together(rows)
 
-    def _kept_table(self, name: str) -> DataFrame | None:
-        return self.tables.at_hand(name, self.places.together, self.aside)
+    def _kept_table(self, name: str, beside: str | None = None) -> DataFrame | None:
+        return self.tables.at_hand(name, self.places.together, self.aside, beside)
 
     @staticmethod
     def _stays(rows: DataFrame) -> bool:
@@ -124,9 +125,7 @@ class History:
         if self.places.step is None:
             return None
         holes = self._table(HOLES)
-        keys = self.at_hand(summed(known.accepted, holes, self.places, self.moment))
-        self.aside.begin(keys.count)
-        return keys
+        return self.worked_out(summed(known.accepted, holes, self.places, self.moment))
 
     def suspects(self, known: Known, keys: DataFrame | None) -> DataFrame:
         """The keys in doubt, of those `summed`, one row each."""
@@ -162,15 +161,25 @@ class History:
         counts = _counts(self.places, self.moment)
         return Keys(keys, doubt.n_keys, self.aside.begin(lambda: measured(keys, counts)))
 
-    def keep_recent(self, on_time: DataFrame, lates: Lates | None, loan: Loan | None) -> Added:
-        """Begin to keep what is recent of the rows that came on time, some on loan, or are due."""
-        parts = [on_time] if lates is None else [on_time, lates.recent]
-        recent = F.col(US) > changing(self.moment.edge_us)
-        lent = loan if self.used.much else None
-        added = self._append(RECENT, [self.used.narrow(rows.where(recent)) for rows in parts], lent)
+    def keep_recent(self, on_time: DataFrame, loan: Loan | None) -> Added:
+        """Begin to keep what is recent of the rows that came on time, on loan if they may be."""
+        recent = self.used.narrow(on_time.where(self._is_recent()))
+        added = self._append(RECENT, [recent], loan if self.used.much else None)
         self.tables.begin(RECENT, self.aside)
         self.tables.expire(RECENT, self.moment.edge_us + 1)
         return added
+
+    def keep_joined(self, lates: Lates | None) -> Added:
+        """Keep what is recent of the late rows that are due."""
+        added: Added = dict
+        if lates is not None and lates.n.due > lates.n.behind:
+            rows = self.used.narrow(lates.recent.where(self._is_recent()))
+            added = self._append(JOINED, [rows])
+        self.tables.expire(JOINED, self.moment.edge_us + 1)
+        return added
+
+    def _is_recent(self) -> Column:
+        return F.col(US) > changing(self.moment.edge_us)
 
     def keep_waiting(self, lates: Lates) -> None:
         """Keep the late rows that go on waiting, and no others."""
@@ -202,10 +211,10 @@ class History:
 
         A key's are in one place. The first part is on loan, if any is.
         """
-        newest_us = {RECENT: self.moment.newest_us, CONTEXTS: self.moment.edge_us}[table]
-        rows = self._staying(table, parts, newest_us, loan)
+        newest_us = self.moment.edge_us if table == CONTEXTS else self.moment.newest_us
+        rows = self._staying(RECENT if table == JOINED else table, parts, newest_us, loan)
         rows, seen = riding(rows, [self._by_bucket(table)])
-        within = DOUBTED if table == CONTEXTS else None
+        within = None if table == RECENT else DOUBTED
         self.tables.append(table, rows, expire_by=EVENT_US, newest=newest_us, within=within)
         return partial(_counted, seen)
 
@@ -250,15 +259,22 @@ class History:
         """Begin to write what is kept of the keys in doubt, with one job."""
         n_rows = None
         if self.places.step is not None and keys is not None:
-            n_late = 0 if lates is None else lates.n.waiting + 2 * lates.n.behind
+            n_late = 0 if lates is None else lates.n.waiting + lates.n.due + lates.n.behind
             n_rows = keys.n["leaving"] + keys.n["left"] + n_late
         self.tables.begin(DOUBTED, self.aside, n_rows)
 
     def at_hand(self, rows: DataFrame, made: bool = False) -> DataFrame:
         """Rows that several jobs read, worked out once; `made` by a stage before."""
-        at_hand, let_go = kept(rows, made)
-        self.aside.last(let_go)
-        return at_hand
+        at_hand = kept(rows, made)
+        self.aside.last(at_hand.let_go)
+        return at_hand.rows
+
+    def worked_out(self, rows: DataFrame) -> DataFrame:
+        """The same, and a job begins that works them out."""
+        at_hand = kept(rows)
+        self.aside.last(at_hand.let_go)
+        self.aside.begin(at_hand.work_out)
+        return at_hand.rows
 
 
 def _counts(places: Places, moment: Moment) -> list[Column]:

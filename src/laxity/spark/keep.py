@@ -7,19 +7,29 @@ of a copy would be lost.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 
-def kept(rows: DataFrame, made: bool = False) -> tuple[DataFrame, Callable[[], object]]:
-    """The rows as the first job that reads them leaves them, and how to let go of them.
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Rows as the first job that reads them leaves them.
 
-    `made`: by a stage, and not read from a source or a table.
+    `work_out` is such a job, and no more: nothing is planned for it.
     """
+
+    rows: DataFrame
+    work_out: Callable[[], object]
+    let_go: Callable[[], object]
+
+
+def kept(rows: DataFrame, made: bool = False) -> Kept:
+    """Keep rows at hand; `made`: by a stage, and not read from a source or a table."""
     if made or not in_one_process(rows.sparkSession):
         cached = rows.persist()
-        return cached, cached.unpersist
+        return Kept(cached, cached.count, cached.unpersist)
     level = StorageLevel.MEMORY_AND_DISK_DESER
     copied = rows.localCheckpoint(eager=False, storageLevel=level)
     stored = copied._jdf.queryExecution().analyzed().rdd()
@@ -27,7 +37,7 @@ def kept(rows: DataFrame, made: bool = False) -> tuple[DataFrame, Callable[[], o
     def let_go(_made_of: DataFrame = rows) -> None:  # tasks count for its plan as long as they run
         stored.unpersist(False)
 
-    return copied, let_go
+    return Kept(copied, stored.count, let_go)
 
 
 class Loan:

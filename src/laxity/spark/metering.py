@@ -12,7 +12,6 @@ from laxity.spark.app import App
 
 FUSE_KWH = 100.0
 HOUR_US = "3600000000L"
-IN_ORDER = "OVER (PARTITION BY meter ORDER BY _event, kwh)"
 WINDOWS = [("2h", "1h"), ("24h", "1h")]
 
 LARGE_BEFORE_NEGATIVE = """filter(hours, h -> h.kwh > 0 AND h.at <
@@ -39,18 +38,16 @@ def alerts(rows: DataFrame) -> DataFrame:
 def invalid(rows: DataFrame) -> DataFrame:
     """Hours whose consumption is negative or more than the fuses let through.
 
-    The consumption is the difference of two readings one after the other, in this hour and the
-    next, and so of the rows in a window of two hours.
+    The consumption is the difference of two readings, one of this hour and one of the next: of the
+    rows in a window of two hours, of which every hour begins one.
     """
-    hours = rows.selectExpr("meter", "_event", "kwh", f"unix_micros(_event) div {HOUR_US} AS hour")
-    used = hours.selectExpr(
-        "meter",
-        "hour",
-        f"hour - lag(hour) {IN_ORDER} AS n_hours",
-        f"kwh - lag(kwh) {IN_ORDER} AS kwh",
+    hours = rows.selectExpr("meter", "kwh", f"unix_micros(_event) div {HOUR_US} AS hour")
+    pairs = hours.selectExpr("*", "explode(array(hour - 1, hour)) AS first")
+    used = pairs.groupBy("meter", "first").agg(
+        F.expr("min(IF(hour > first, kwh, NULL)) - max(IF(hour = first, kwh, NULL)) AS kwh")
     )
-    wrong = used.where(f"n_hours = 1 AND (kwh < 0 OR kwh > {FUSE_KWH})")
-    return wrong.selectExpr("meter", f"timestamp_micros((hour - 1) * {HOUR_US}) AS _event", "kwh")
+    wrong = used.where(f"kwh < 0 OR kwh > {FUSE_KWH}")
+    return wrong.selectExpr("meter", f"timestamp_micros(first * {HOUR_US}) AS _event", "kwh")
 
 
 def application() -> App:

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.ledger import Fates
-from laxity.core.moment import CONTEXTS, RECENT, Moment, ReviseMemory
+from laxity.core.moment import CONTEXTS, JOINED, RECENT, Moment, ReviseMemory
 from laxity.core.triggers import Trigger
 from laxity.durations import show_us
 from laxity.spark.answers import Answers, told
@@ -121,7 +121,7 @@ class Revise(Stage):
         known = begun.known
         n_lates = seen["late"] + before.n_waiting
         loan = turn.loan if self.alone else None
-        recent = None if n_lates else history.keep_recent(known.on_time, None, loan)
+        recent = turn.aside.begin(partial(history.keep_recent, known.on_time, loan))
         doubt = self._doubt(begun, history, n_lates, before.n_doubted)
         keys = None if doubt is None else history.found_out(doubt)
         lates = None
@@ -133,8 +133,7 @@ class Revise(Stage):
         found = Found(history.moment, seen, lates, keys)
 
         def keep() -> dict[str, Added]:
-            added = recent or history.keep_recent(known.on_time, lates, loan)
-            return {RECENT: added, CONTEXTS: self._keep(history, known, present, found)}
+            return self._keep(history, known, present, found) | {RECENT: recent()}
 
         keeping = cache(partial(turn.aside.begin, keep))
         answers = Answers(self.app, self._evaluation(turn), self.places, history, found)
@@ -223,10 +222,11 @@ class Revise(Stage):
         known: Known,
         present: DataFrame,
         found: Found,
-    ) -> Added:
-        """Begin to keep what later batches need, beside the evaluation; gives contexts added."""
+    ) -> dict[str, Added]:
+        """Begin to keep what later batches need of keys in doubt, beside the evaluation."""
         lates = found.lates
-        added = history.keep_contexts(present, lates, found.keys)
+        contexts = history.keep_contexts(present, lates, found.keys)
+        joined = history.keep_joined(lates)
         if lates is not None and (lates.n.waiting or known.waited is not None):
             history.keep_waiting(lates)
         if self.places.step is not None:
@@ -235,7 +235,7 @@ class Revise(Stage):
                 late_holes = new_holes(lates.due(), self.places, history.moment)
             history.note(found.keys, late_holes)
         history.begin_doubted(lates, found.keys)
-        return added
+        return {CONTEXTS: contexts, JOINED: joined}
 
     def _nothing_new(self, rows: DataFrame, before: ReviseMemory, moment: Moment) -> Outcome:
         """No row came: nothing to do, and no job to find that out."""

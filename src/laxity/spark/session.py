@@ -85,8 +85,8 @@ def _one_file_each(spark: SparkSession) -> None:
     read with it.
     """
     jvm: Any = spark._jvm
-    local = jvm.org.apache.hadoop.fs.FileSystem.getLocal(spark._jsc.hadoopConfiguration())
-    local.setWriteChecksum(False)
+    root = jvm.org.apache.hadoop.fs.Path("file:///")
+    root.getFileSystem(spark._jsc.hadoopConfiguration()).setWriteChecksum(False)
 
 
 def default_memory() -> str:

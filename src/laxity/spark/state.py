@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -89,25 +89,37 @@ class Tables:
         return table if table and table.segments else None
 
     def at_hand(
-        self, name: str, laid: Callable[[DataFrame], DataFrame], aside: Asides
+        self,
+        name: str,
+        laid: Callable[[DataFrame], DataFrame],
+        aside: Asides,
+        beside: str | None = None,
     ) -> DataFrame | None:
         """The same, to be at hand from now on where that can be, and then lie as `laid` lays them.
 
-        What is added to the table must lie so too.
+        What is added to the table must lie so too. `beside` is another whose rows stay at hand with
+        it, and expire like its own.
         """
         label = self._label(name)
         if label in self._read:
             return self._read[label]
         table, pieces = self._alive(label), self._standing.pieces
-        if table is None or not in_one_process(self._spark):
-            return self.read(name)
+        if table is None:
+            return None
+        if not in_one_process(self._spark):
+            return self._read_both(name, beside)
         if label not in pieces:
-            read = self.read(name)
-            assert read is not None
+            read = self._read_both(name, beside)
             pieces[label] = (Piece.of(laid(read), None),)
-            aside.begin(pieces[label][0].leaf.rows.count)  # before its files may go
+            aside.begin(pieces[label][0].work_out)  # before its files may go
+        if beside is not None:
+            pieces[self._label(beside)] = ()  # its own are with the others
         self._read[label] = unexpired(rows_in(self._others(label) or pieces[label]), table)
         return self._read[label]
+
+    def _read_both(self, name: str, beside: str | None) -> DataFrame:
+        each = [self.read(one) for one in (name, beside) if one is not None]
+        return reduce(DataFrame.unionByName, [rows for rows in each if rows is not None])
 
     def stay(self, name: str, new: Sequence[Piece], aside: Asides, anew: bool = False) -> None:
         """Leave at hand what this batch adds to a table, or makes its only rows `anew`.
@@ -115,14 +127,14 @@ class Tables:
         That is, if all others of the table are.
         """
         label = self._label(name)
-        others = () if anew else self._others(label)
+        others = () if anew else self.left.pieces.get(label, self._others(label))
         if others is not None and len(others) < MANY:
             self.left.pieces[label] = (*others, *new)
             return
         if others is not None:
             rows, newest = rows_in([*others, *new]), [piece.newest for piece in (*others, *new)]
             one = Piece.of(unexpired(rows, self._committed[label]), _last(newest))
-            aside.begin(one.leaf.rows.count)
+            aside.begin(one.work_out)
             self.left.pieces[label] = (one,)
         for piece in new:
             aside.last(piece.let_go)
