@@ -73,10 +73,6 @@ def spark(
             "spark.sql.adaptive.enabled": "false",  # nor a second plan
             "spark.sql.codegen.wholeStage": "false",  # few rows are not worth a compiler
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-            # the usual ones start a process for every file's permissions
-            "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-            "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution"
-            ".streaming.checkpointing.FileSystemBasedCheckpointFileManager",
             java: options,
         },
     )

@@ -1,5 +1,6 @@
 import re
 import zipfile
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -51,3 +52,13 @@ def test_hadoop_knows_nothing_of_yarn_and_mapreduce(spark: SparkSession) -> None
     assert all(text.split(b"\n")[1] == b"<configuration/>" for text in texts.values())
     hadoop = spark._jsc.hadoopConfiguration()
     assert hadoop.get("yarn.resourcemanager.address") is None
+
+
+@pytest.mark.spark
+def test_local_files_are_alone(spark: SparkSession, work: Path) -> None:
+    """None has a second one with its checksum."""
+    spark.range(3).write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", False).parquet(
+        f"{work}/rows"
+    )
+    assert {path.suffix for path in (work / "rows").iterdir()} == {".parquet"}
+    assert spark.read.parquet(f"{work}/rows").count() == 3

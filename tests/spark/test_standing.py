@@ -85,6 +85,28 @@ def test_rows_that_replace_a_table_replace_what_is_at_hand(
 
 
 @pytest.mark.spark
+def test_a_table_beside_another_is_at_hand_with_it(batches: Batches, spark: SparkSession) -> None:
+    """Its rows stay with the other's, and after a restart both are read."""
+    for restart in (False, True):
+        tables, aside = batches.turn(), Asides()
+        for name, ids in (("t", spark.range(5)), ("late", spark.range(7, 9))):
+            rows = batches.laid(ids.selectExpr("id", "CAST(id AS STRING) AS key"))
+            piece = Piece.of(rows, newest=9)
+            tables.stay("t", [piece], aside)
+            tables.append(name, piece.leaf.rows, expire_by="id", newest=9)
+        batches.commit(tables, aside)
+        if restart:
+            batches.standing = Standing()
+        aside = Asides()
+        seen = batches.turn().at_hand("t", batches.laid, aside, beside="late")
+        assert seen is not None
+        ids_seen = sorted(row["id"] for row in seen.collect())
+        assert ids_seen == sorted([0, 1, 2, 3, 4, 7, 8] * (2 if restart else 1))
+        assert batches.standing.pieces["late"] == ()
+        aside.end()
+
+
+@pytest.mark.spark
 def test_another_branch_has_tables_of_its_own_at_hand(
     batches: Batches, spark: SparkSession
 ) -> None:

@@ -23,8 +23,9 @@ from laxity.spark.query import Query
 from laxity.spark.sinks import Sink
 from laxity.spark.tuning import check_deadline, fitted_aside
 
-_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-_PLAIN = (
+# how Spark writes what it notes of a query in its checkpoint
+MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+PLAIN = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
 AVAILABLE_NOW: Literal["available_now"] = "available_now"
@@ -88,7 +89,7 @@ class Start:
     def _query(
         self, runner: BatchRunner, name: str, checkpoint: str, interval: str | None
     ) -> StreamingQuery:
-        _set(self.rows.sparkSession.conf, checkpoint)
+        prepare(self.rows.sparkSession.conf, checkpoint)
         rows = packed(self.rows, [source.name for source in self.branch.sources])
         writer = rows.writeStream.queryName(name).foreachBatch(runner)
         writer = writer.option("checkpointLocation", checkpoint)
@@ -97,15 +98,15 @@ class Start:
         return writer.trigger(processingTime=interval).start()
 
 
-def _set(conf: RuntimeConfig, checkpoint: str) -> None:
+def prepare(conf: RuntimeConfig, checkpoint: str) -> None:
     """What a query needs of a session, whoever made it."""
     # without it one source that cannot end (the heartbeat) makes one batch of everything
     conf.set("spark.sql.streaming.triggerAvailableNowWrapper.enabled", "true")
     # Spark's own way for its logs takes five times as long on a local disk, three times a batch
-    if is_local(checkpoint) and conf.get(_MANAGER, None) is None:
-        conf.set(_MANAGER, _PLAIN)
-    elif not is_local(checkpoint) and conf.get(_MANAGER, None) == _PLAIN:
-        conf.unset(_MANAGER)
+    if is_local(checkpoint) and conf.get(MANAGER, None) is None:
+        conf.set(MANAGER, PLAIN)
+    elif not is_local(checkpoint) and conf.get(MANAGER, None) == PLAIN:
+        conf.unset(MANAGER)
 
 
 def _trigger(given: Duration | None) -> tuple[str | None, int, str]:
