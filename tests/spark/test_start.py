@@ -1,7 +1,6 @@
 """What starting a query sets in a session."""
 
 from collections.abc import Iterator
-from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,7 +11,7 @@ from laxity.spark.start import MANAGER, PLAIN, prepare
 
 @pytest.fixture
 def conf(spark: SparkSession) -> Iterator[RuntimeConfig]:
-    before = cast(str | None, spark.conf.get(MANAGER, None))
+    before = spark.conf.get(MANAGER, None)
     spark.conf.unset(MANAGER)
     yield spark.conf
     spark.conf.unset(MANAGER)

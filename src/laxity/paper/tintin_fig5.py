@@ -5,10 +5,10 @@ latency, responsiveness and memory (c, d, e) follow from arrivals alone (`reproc
 held are those after the last day. Claims on speed are made of towns large enough.
 
 Revising is compared with waiting as the seed describes it: every row is held, then evaluated. With
-10 k meters it was not five times as fast: 3.6 to 4.0 times in five runs, and discarding every late
-row was 5.5 times as fast. Most of a batch is then what any batch with late rows costs; with 20 k
-meters it was 5.8 times. Beside it stands Spark's own watermark, where the windows of an app wait
-with a few numbers each: what that costs is memory, and time.
+10 k meters it was 5.9 times as fast in a full run (4.9 to 5.9 by pairs of runs of one day, since
+either differs by a sixth from hour to hour), with 20 k meters 8.6 times. Beside it stands Spark's
+own watermark, where the windows of an app wait with a few numbers each: what that costs is memory,
+and time.
 """
 
 import tempfile
