@@ -81,8 +81,8 @@ def _start(name: str, cores: str, memory: str | None, conf: dict[str, str]) -> S
 def _one_file_each(spark: SparkSession) -> None:
     """Write local files without a second one for its checksum.
 
-    Hadoop starts two processes for each file it makes. What was written with a checksum is still
-    read with it.
+    Hadoop starts a process for the rights of every file it makes. What was written with a checksum
+    is still read with it.
     """
     jvm: Any = spark._jvm
     root = jvm.org.apache.hadoop.fs.Path("file:///")
