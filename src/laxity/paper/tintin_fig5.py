@@ -5,10 +5,9 @@ latency, responsiveness and memory (c, d, e) follow from arrivals alone (`reproc
 held are those after the last day. Claims on speed are made of towns large enough.
 
 Revising is compared with waiting as the seed describes it: every row is held, then evaluated. With
-10 k meters it was 5.9 times as fast in a full run (4.9 to 5.9 by pairs of runs of one day, since
-either differs by a sixth from hour to hour), with 20 k meters 8.6 times. Beside it stands Spark's
-own watermark, where the windows of an app wait with a few numbers each: what that costs is memory,
-and time.
+10 k meters it was 5.9 times as fast in a full run (runs by hand just before gave 4.9 and 5.1), with
+20 k meters 8.6 times. Beside it stands Spark's own watermark, where the windows of an app wait with
+a few numbers each: what that costs is memory, and time.
 """
 
 import tempfile

@@ -17,27 +17,26 @@ MANY = 8  # pieces that become one
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Rows at hand, a job that works them out, and how to let go of them.
-
-    `newest`: when the last of them expires.
-    """
+    """Rows at hand, and how to let go of them; `newest`: when the last of them expires."""
 
     leaf: Leaf
     newest: int | None
-    work_out: Callable[[], object]
     let_go: Callable[[], object]
 
     @staticmethod
     def of(rows: DataFrame, newest: int | None) -> "Piece":
         """Rows that will be at hand once a job has read them."""
         at_hand = kept(rows)
-        return Piece(Leaf.copied(at_hand.rows), newest, at_hand.work_out, at_hand.let_go)
+        return Piece(Leaf.copied(at_hand.rows), newest, at_hand.let_go)
 
     @staticmethod
     def view(rows: DataFrame, newest: int | None, loan: Loan) -> "Piece":
         """Some of the rows on loan."""
-        leaf = Leaf.made(rows)
-        return Piece(leaf, newest, leaf.rdd.count, loan.extended())
+        return Piece(Leaf.made(rows), newest, loan.extended())
+
+    def work_out(self) -> None:
+        """Run a job that reads them all."""
+        self.leaf.rdd.count()
 
 
 @dataclass(frozen=True)
