@@ -16,7 +16,7 @@ import laxity as lx
 from bench.batches import bare_ms, our_ms
 from bench.line import Line
 from laxity.paper.by_hand import ByHand
-from laxity.spark.metering import alerts, application
+from laxity.paper.metering import alerts, application
 
 METERS = 50_000
 DAYS = 12

@@ -9,7 +9,7 @@ from tempfile import mkdtemp
 from pyspark.sql import functions as F
 
 import laxity as lx
-from laxity.spark.metering import application
+from laxity.paper.metering import application
 
 spark = lx.session()
 work = mkdtemp(prefix="laxity-example-")

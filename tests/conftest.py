@@ -51,7 +51,7 @@ def spark(
     java_folder: Path, java_classes: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator["SparkSession"]:
     import laxity as lx
-    from laxity.spark.session import QUIET
+    from laxity.spark.api.session import QUIET
 
     java = "spark.driver.extraJavaOptions"
     home = tmp_path_factory.mktemp("spark")

@@ -19,15 +19,15 @@ from laxity.errors import (
 if TYPE_CHECKING:
     from laxity.core.slack import Fixed, MaxDelay, Quantile, Tcp
     from laxity.core.tuned import Tuned
-    from laxity.spark.app import App
-    from laxity.spark.calibrate import calibrate
-    from laxity.spark.latest import latest
-    from laxity.spark.letters import read_letters
-    from laxity.spark.query import Query
-    from laxity.spark.session import session
-    from laxity.spark.sinks import console, foreach, memory, parquet, table
-    from laxity.spark.sources import source
-    from laxity.spark.stream import Stream, merge, stream
+    from laxity.spark.api.calibrate import calibrate
+    from laxity.spark.api.latest import latest
+    from laxity.spark.api.query import Query
+    from laxity.spark.api.session import session
+    from laxity.spark.api.sinks import console, foreach, memory, parquet, table
+    from laxity.spark.api.stream import Stream, merge, stream
+    from laxity.spark.engine.source import source
+    from laxity.spark.revising.app import App
+    from laxity.spark.storage.rejected_rows import read_letters
 
 __version__ = "0.1.0"
 
@@ -39,21 +39,21 @@ _HOME = {
     "Quantile": "core.slack",
     "Tcp": "core.slack",
     "Tuned": "core.tuned",
-    "App": "spark.app",
-    "calibrate": "spark.calibrate",
-    "latest": "spark.latest",
-    "merge": "spark.stream",
-    "read_letters": "spark.letters",
-    "Query": "spark.query",
-    "session": "spark.session",
-    "console": "spark.sinks",
-    "foreach": "spark.sinks",
-    "memory": "spark.sinks",
-    "parquet": "spark.sinks",
-    "table": "spark.sinks",
-    "source": "spark.sources",
-    "Stream": "spark.stream",
-    "stream": "spark.stream",
+    "App": "spark.revising.app",
+    "calibrate": "spark.api.calibrate",
+    "latest": "spark.api.latest",
+    "merge": "spark.api.stream",
+    "read_letters": "spark.storage.rejected_rows",
+    "Query": "spark.api.query",
+    "session": "spark.api.session",
+    "console": "spark.api.sinks",
+    "foreach": "spark.api.sinks",
+    "memory": "spark.api.sinks",
+    "parquet": "spark.api.sinks",
+    "table": "spark.api.sinks",
+    "source": "spark.engine.source",
+    "Stream": "spark.api.stream",
+    "stream": "spark.api.stream",
 }
 
 __all__ = [

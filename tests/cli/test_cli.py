@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import laxity as lx
-import traces
 from laxity.cli import app, main
 from laxity.cli.demo import summarise
 from laxity.cli.doctor import Finding
+from support import traces
 
 
 @pytest.fixture

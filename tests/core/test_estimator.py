@@ -16,7 +16,7 @@ from laxity.core.regressors import (
     Regressor,
     SupportVectors,
 )
-from tuning import S, measured
+from support.tuning import S, measured
 
 MERGE = Operator()
 MAKES = [GaussianProcess, lambda _: Linear(), lambda _: Isotonic(), lambda _: SupportVectors()]

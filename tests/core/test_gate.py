@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from laxity.core import gate as gate_module
 from laxity.core.gate import Gate, KSlack, ScaleGate
-from merging import drain, insert_all, obey
 from oracles import OracleGate, Row
 from strategies import (
     ANY_SOURCES,
@@ -22,6 +21,7 @@ from strategies import (
     programs,
     steady_programs,
 )
+from support.merging import drain, insert_all, obey
 
 SLACK_US = 3
 TIED: Sources = [[1, 2, 2, 2, 5, 5, 9], [2, 2, 3, 5, 5, 6, 9], [0, 2, 5, 5, 5, 9, 9]]

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laxity.core.gate import Gate
-from merging import drain, insert_all
 from oracles import Marked, Row, merge_us, newest_us
 from strategies import (
     IN_ORDER,
@@ -25,6 +24,7 @@ from strategies import (
     in_turns,
     steady_programs,
 )
+from support.merging import drain, insert_all
 
 SLACK_US = 3
 STEP_US = 3  # how far apart a steady source's rows are at most: not more than the slack

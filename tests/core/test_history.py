@@ -24,7 +24,7 @@ from laxity.core.slack import Fixed, MaxDelay, Memory, Quantile, Seen
 from laxity.errors import StateError
 from laxity.sim import merge
 from laxity.sim.workload import bus, scats
-from tuning import measured
+from support.tuning import measured
 
 PAIRS = st.lists(st.tuples(st.integers(0, 90), st.integers(0, 90)), max_size=80)
 

@@ -6,13 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import merging
 import oracles
 from laxity.core.gate import Gate
 from laxity.core.merge import FIRST_US, Frontier, MergeMemory, MergeTerms, decide, told
 from laxity.core.progress import SourceState
 from laxity.core.slack import Fixed, Quantile, Seen, SlackRule, Tcp
-from merging import Script, drain, insert_all
 from oracles import Batch, Marked, Setting
 from strategies import (
     ANY_SOURCES,
@@ -26,6 +24,8 @@ from strategies import (
     in_turns,
     settings_of,
 )
+from support import merging
+from support.merging import Script, drain, insert_all
 
 
 def reads(readings: list[oracles.Reading]) -> list[Marked]:

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laxity.core.release import HELD, LATE, READY, SLACK, no_rows, release
-from merging import MARKS, columns, listed
 from oracles import read_once
 from strategies import ANY_SOURCES, MAX_US, arrivals
+from support.merging import MARKS, columns, listed
 
 TIMES = st.one_of(st.none(), st.integers(-2, MAX_US + 2))
 POSITIONS = st.one_of(

@@ -9,7 +9,7 @@ from laxity.core.revise import Shape, merged
 from laxity.core.triggers import Waiting, eager, lazy, trigger_of
 from laxity.errors import ConfigError
 from laxity.sim.windows import App, Row
-from revising import AGGREGATES, MAX_US, apps, oracle
+from support.revising import AGGREGATES, MAX_US, apps, oracle
 
 TIMES = st.sets(st.integers(0, MAX_US), min_size=1, max_size=25)
 ONE_AGGREGATE = AGGREGATES.map(lambda aggregate: App((aggregate,)))

@@ -22,7 +22,7 @@ from laxity.core.tuner import PATIENCE_US, Tuner, tuning_of
 from laxity.errors import ConfigError, StateError
 from laxity.sim import merge
 from laxity.sim.workload import bus, scats
-from tuning import S, changes, measured, steady, world
+from support.tuning import S, changes, measured, steady, world
 
 ONE = Graph({"merge": Operator()})
 TWO = Graph(

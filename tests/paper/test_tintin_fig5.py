@@ -7,12 +7,12 @@ from pyspark.sql import functions as F
 
 from laxity.paper import town_on_spark
 from laxity.paper.figure import draw
+from laxity.paper.metering import alerts
 from laxity.paper.reprocessing import DISCARD, EAGER, LAZY, SORTED, WAIT, WATERMARK
 from laxity.paper.result import Result, Row, Value, versions
 from laxity.paper.tintin_fig5 import COMPARABLE, WAYS, arrivals, claims
 from laxity.sim.workload.columns import DAY_US, START_US
 from laxity.sim.workload.town import Town, town
-from laxity.spark.metering import alerts
 
 OF = Town(days=3, max_late_days=1, late_share=0.02)
 

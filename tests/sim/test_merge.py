@@ -15,8 +15,8 @@ from laxity.core.slack import GRID, Fixed, MaxDelay, Memory, Quantile, Seen, Sla
 from laxity.errors import ConfigError
 from laxity.sim.merge import Cost, Reads, run
 from laxity.sim.workload import bus, scats
-from merging import MARKS
 from oracles import Batch, Marked, Row, Setting
+from support.merging import MARKS
 
 Ints = NDArray[np.int64]
 Workload = dict[str, dict[str, Ints]]

@@ -11,7 +11,7 @@ from laxity.sim.baselines import SortedNoWait, UnsortedDiscard, UnsortedWait
 from laxity.sim.history import Terms
 from laxity.sim.revise import Replica, Reviser
 from laxity.sim.windows import Aggregate, App, Row, Running
-from revising import Arriving, apps, arrivals, by_phase, closing, gathered, oracle
+from support.revising import Arriving, apps, arrivals, by_phase, closing, gathered, oracle
 
 DAY, WEEK = 24, 168  # in hours, the unit of time here
 

@@ -10,7 +10,7 @@ from laxity.errors import ConfigError
 from laxity.sim.history import History, Rows, Terms, rows_of
 from laxity.sim.slices import FINAL, RETRACTED, REVISED, TENTATIVE, Answer, Slices, Told
 from laxity.sim.windows import Aggregate, App
-from revising import Arriving, apps, arrivals, closing, cuts, gathered, oracle, two_or_more
+from support.revising import Arriving, apps, arrivals, closing, cuts, gathered, oracle, two_or_more
 
 
 def patient(waiting: Waiting) -> Any:

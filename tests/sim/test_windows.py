@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laxity.sim.windows import Aggregate, App, Row, Running
-from revising import Arriving, apps, arrivals, gathered, oracle
+from support.revising import Arriving, apps, arrivals, gathered, oracle
 
 
 @given(apps(), arrivals())

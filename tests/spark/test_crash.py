@@ -7,14 +7,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from killing import killed_at_points, killed_at_random, to_the_end
 
-import traces
 from laxity.core.ledger import Ledger
 from laxity.core.report import Report
-from laxity.spark.checkpoint import read_last_commit
-from laxity.spark.files import LocalFiles
-from laxity.spark.reports import read_reports
+from laxity.spark.storage.checkpoint import read_last_commit
+from laxity.spark.storage.files import LocalFiles
+from laxity.spark.storage.reports import read_reports
+from support import traces
+from support.killing import killed_at_points, killed_at_random, to_the_end
 
 pytestmark = pytest.mark.crash
 

@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-import feeds
 import numpy as np
 import pytest
-import readings
-from killing import killed_at_points, to_the_end
 
-from laxity.spark.checkpoint import read_last_commit
-from laxity.spark.files import LocalFiles
+from laxity.spark.storage.checkpoint import read_last_commit
+from laxity.spark.storage.files import LocalFiles
+from support import feeds, readings
+from support.killing import killed_at_points, to_the_end
 
 pytestmark = [pytest.mark.crash, pytest.mark.long]
 

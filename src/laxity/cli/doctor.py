@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from laxity.errors import EngineError
-from laxity.spark.java import find_java
+from laxity.spark.api.java import find_java
 
 NEED_MEMORY_GB = 2
 NEED_DISK_GB = 1

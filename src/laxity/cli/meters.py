@@ -22,7 +22,7 @@ US_PER_DAY = 86_400_000_000
 
 def meters(spark: "SparkSession", folder: Path, seed: int) -> lx.Query:
     """The application as a query: a day of readings a batch, as fast as they can be taken."""
-    from laxity.spark.metering import application
+    from laxity.paper.metering import application
 
     reader = spark.readStream.format("laxity.trace").options(
         generator="laxity.sim.workload:meters", seed=seed, rows_per_batch=A_DAY

@@ -10,11 +10,11 @@ from rich.live import Live
 
 from laxity.cli.show import watch
 from laxity.errors import StateError
-from laxity.spark.checkpoint import read_identity
-from laxity.spark.files import Files, is_local, open_files
-from laxity.spark.lock import owner_of
-from laxity.spark.reports import read_reports
-from laxity.spark.wall import now_us
+from laxity.spark.rows.wall import now_us
+from laxity.spark.storage.checkpoint import read_identity
+from laxity.spark.storage.files import Files, is_local, open_files
+from laxity.spark.storage.lock import owner_of
+from laxity.spark.storage.reports import read_reports
 
 
 def top(
@@ -62,7 +62,7 @@ def open_checkpoint(checkpoint: str) -> Files:
     """The checkpoint's folder, or a clear word that it is none; Spark only if it is remote."""
     spark = None
     if not is_local(checkpoint):
-        from laxity.spark.session import session
+        from laxity.spark.api.session import session
 
         spark = session()
     files = open_files(checkpoint, spark)

@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from laxity.spark.metering import alerts, application
+from laxity.paper.metering import alerts, application
 
 
 @dataclass

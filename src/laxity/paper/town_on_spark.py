@@ -29,10 +29,10 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import laxity as lx
 from laxity.paper.by_hand import ByHand
+from laxity.paper.metering import FUSE_KWH, application
 from laxity.paper.reprocessing import EAGER, LAZY, SORTED, WAIT, WATERMARK
 from laxity.sim.workload.columns import DAY_US, START_US
 from laxity.sim.workload.town import Block, Town
-from laxity.spark.metering import FUSE_KWH, application
 
 WARM = 3  # batches that never count
 SCHEMA = "event timestamp, meter bigint, kwh double"

@@ -1,0 +1,1 @@
+"""Streams, queries, sources, sinks and sessions: what users call."""

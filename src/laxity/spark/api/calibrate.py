@@ -1,0 +1,76 @@
+"""Record how a pipeline answers to slack, for a tuner that is to be warm from the first second."""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from laxity.core.history import Points, Recorded, points_of, save_history
+from laxity.core.merge import MergeMemory
+from laxity.core.slack import Fixed, SlackRule
+from laxity.durations import Duration
+from laxity.errors import ConfigError
+from laxity.spark.api.sinks import parquet
+from laxity.spark.api.stream import Stream
+from laxity.spark.merging.merge import Merge
+from laxity.spark.merging.tuning import operator
+from laxity.spark.storage.checkpoint import read_last_commit
+from laxity.spark.storage.files import LocalFiles
+
+Told = Callable[[str], None]
+
+
+def calibrate(
+    build: Callable[[SlackRule], Stream],
+    slacks: Sequence[Duration],
+    *,
+    seconds: float,
+    out: str | Path,
+    told: Told = lambda text: None,
+) -> dict[str, Points]:
+    """Run a pipeline at one slack after the other, and save what was seen for `Tuned(history=)`.
+
+    `build` makes the stream with the slack rule it is given, for each of its merges; results go to
+    a folder of this machine that is deleted. Each run lasts so many seconds from its first batch.
+    What was seen comes back by merge: the last is `"merge"`, others have the name of their stream.
+    """
+    if not slacks:
+        raise ConfigError("calibrate needs at least one slack")
+    if seconds <= 0:
+        raise ConfigError(f"seconds must be > 0, got {seconds}")
+    history: dict[str, Points] = {}
+    for n, slack in enumerate(slacks, start=1):
+        told(f"slack {slack}, run {n} of {len(slacks)}")
+        for name, points in _points(build(Recorded(Fixed(slack))), seconds).items():
+            history[name] = history.get(name, ()) + points
+    if not all(history.values()):
+        raise ConfigError(f"{seconds} s taught nothing: run it for longer")
+    save_history(out, history)
+    return history
+
+
+def _points(stream: Stream, seconds: float) -> dict[str, Points]:
+    if stream.branch.merge is None:
+        raise ConfigError("calibrate needs a stream that lx.merge makes with the slack it is given")
+    with tempfile.TemporaryDirectory(prefix="laxity-calibrate-") as folder:
+        query = stream.start(
+            "calibrate", sink=parquet(f"{folder}/out"), checkpoint=f"{folder}/checkpoint"
+        )
+        try:
+            for _ in range(600):
+                if query.await_termination(0.1) or query.reports(last=1):
+                    break
+            query.await_termination(seconds)
+        finally:
+            query.stop()
+        commit = read_last_commit(LocalFiles(f"{folder}/checkpoint"))
+    memories = {} if commit is None else commit.memories
+    return {
+        operator(branch): points_of(_remembered(memories.get(branch.label(Merge.name), {})))
+        for branch in stream.branch.walk()
+    }
+
+
+def _remembered(memory: dict[str, Any]) -> list[list[int]]:
+    points: list[list[int]] = MergeMemory.model_validate(memory).rule.get("points", [])
+    return points

@@ -1,0 +1,95 @@
+"""An embedded Spark with sensible settings, or the one that is already there."""
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from laxity.errors import EngineError
+from laxity.spark.api.java import find_java
+from laxity.spark.trace.source import TraceSource
+
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+_HADOOP = Path(__file__).with_name("hadoop.jar")  # empty defaults of YARN and of MapReduce
+QUIET = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+    "spark.sql.adaptive.enabled": "false",  # micro-batches are small: planning them once is enough
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",  # a job, for batches it is long
+    "spark.sql.files.openCostInBytes": "65536",  # a file of some megabytes is work for all cores
+    "spark.shuffle.compress": "false",  # rows that are read again at once, from the same machine
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # a number, not a Julian day
+    "spark.buffer.pageSize": "2m",  # every sort and hash table takes a page, 64 MB by default
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",  # cached rows live for one batch
+    "spark.sql.codegen.cache.maxEntries": "2000",  # a batch may need more than the usual 100
+    "spark.sql.streaming.minBatchesToRetain": "10",  # Spark's own log; ours keeps the last few
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.ui.explainMode": "simple",  # every job begins with its plan as text
+    "spark.sql.lightweightPlanChangeValidation": "false",  # a check after every step of planning
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # a stack trace for every expression
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.extraClassPath": str(_HADOOP),  # 700 settings fewer to copy for every job
+    # rows at hand live for a batch: no collector that moves them about, and room while they do
+    "spark.driver.extraJavaOptions": f"{QUIET} -XX:+UseParallelGC -XX:NewRatio=1",
+}
+
+
+def session(
+    name: str = "laxity",
+    *,
+    cores: str = "*",
+    memory: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The active Spark session, or a new embedded one.
+
+    `cores` and `memory` are for a new session: how many cores it may use, and the size of its
+    heap (by default a quarter of the machine's memory, between 1 and 8 GB). `conf` overrides any
+    Spark setting. A session that is already active is used as it is. Both learn to read
+    `format("laxity.trace")`.
+    """
+    spark = SparkSession.getActiveSession() or _start(name, cores, memory, dict(conf or {}))
+    spark.dataSource.register(TraceSource)
+    return spark
+
+
+def _start(name: str, cores: str, memory: str | None, conf: dict[str, str]) -> SparkSession:
+    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)  # Laxity tells it itself
+    os.environ["JAVA_HOME"] = str(find_java().home())
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    settings = SETTINGS | {"spark.driver.memory": memory or default_memory()} | conf
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        spark = builder.getOrCreate()
+    except Exception as error:
+        raise EngineError(f"Spark did not start: {error}; `laxity doctor` looks for why") from error
+    _one_file_each(spark)
+    return spark
+
+
+def _one_file_each(spark: SparkSession) -> None:
+    """Write local files without a second one for its checksum.
+
+    Hadoop starts a process for the rights of every file it makes. What was written with a checksum
+    is still read with it.
+    """
+    jvm: Any = spark._jvm
+    root = jvm.org.apache.hadoop.fs.Path("file:///")
+    root.getFileSystem(spark._jsc.hadoopConfiguration()).setWriteChecksum(False)
+
+
+def default_memory() -> str:
+    """A quarter of the machine's memory, between 1 and 8 GB."""
+    total_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{min(8, max(1, int(total_gb / 4)))}g"

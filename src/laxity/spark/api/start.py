@@ -1,0 +1,123 @@
+"""Start a stream as a query."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark.sql import DataFrame
+from pyspark.sql.conf import RuntimeConfig
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
+
+from laxity.contract import Contract, StageTerms
+from laxity.durations import Duration, duration_us, show_us
+from laxity.errors import ConfigError
+from laxity.spark.api.query import Query
+from laxity.spark.api.sinks import Sink
+from laxity.spark.engine.batch import BatchRunner, Plan
+from laxity.spark.engine.batch_stats import packed
+from laxity.spark.engine.branch import Branch
+from laxity.spark.jvm.class_cache import remember
+from laxity.spark.merging.tuning import check_deadline, fitted_aside
+from laxity.spark.storage.checkpoint import Checkpoint
+from laxity.spark.storage.files import is_local
+
+# how Spark writes what it notes of a query in its checkpoint
+MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+PLAIN = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+AVAILABLE_NOW: Literal["available_now"] = "available_now"
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a stream has come to: its branches, the rows of its sources, the results' columns."""
+
+    branch: Branch
+    rows: DataFrame
+    schema: StructType
+    deadline_us: int | None
+
+    def __call__(
+        self,
+        name: str,
+        sink: Sink,
+        checkpoint: str,
+        trigger: Duration | Literal["available_now"] | None,
+    ) -> Query:
+        """Start it; the effective contract is printed."""
+        interval, every_us, shown = _trigger(trigger)
+        if "batch_id" in self.schema.names:
+            raise ConfigError("results are stored by batch_id: rename your column of that name")
+        contract = self._contract(name, sink, checkpoint, shown)
+        spark = self.rows.sparkSession
+        remember(spark._jvm)
+        held = Checkpoint(spark, checkpoint, contract)
+        end: Callable[[], object] = _nothing
+        try:
+            if interval is not None:
+                check_deadline(self.branch, self.rows, held, every_us)
+            branch, end = fitted_aside(self.branch)
+            sink.open(spark, held.identity.id, held.last_id)
+            dated = "_arrival" in self.schema.names
+            runner = BatchRunner(Plan(name, branch, sink, dated, self.deadline_us), held)
+            print(contract, file=sys.stderr)  # noqa: T201
+            query = self._query(runner, name, f"{held.files.uri}/spark", interval)
+        except BaseException:
+            end()
+            held.release()
+            raise
+        return Query(contract, query, runner, held, end)
+
+    def _contract(self, name: str, sink: Sink, checkpoint: str, trigger: str) -> Contract:
+        staged = [
+            (one.label(stage.name), stage) for one in self.branch.walk() for stage in one.stages
+        ]
+        return Contract(
+            pipeline=name,
+            sources=tuple(source.terms for source in self.branch.sources),
+            stages=tuple(StageTerms(name=label, terms=stage.terms) for label, stage in staged),
+            sink=str(sink),
+            delivery=sink.delivery,
+            trigger=trigger,
+            checkpoint=checkpoint,
+            deadline_us=self.deadline_us,
+        )
+
+    def _query(
+        self, runner: BatchRunner, name: str, checkpoint: str, interval: str | None
+    ) -> StreamingQuery:
+        prepare(self.rows.sparkSession.conf, checkpoint)
+        rows = packed(self.rows, [source.name for source in self.branch.sources])
+        writer = rows.writeStream.queryName(name).foreachBatch(runner)
+        writer = writer.option("checkpointLocation", checkpoint)
+        if interval is None:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=interval).start()
+
+
+def prepare(conf: RuntimeConfig, checkpoint: str) -> None:
+    """What a query needs of a session, whoever made it."""
+    # without it one source that cannot end (the heartbeat) makes one batch of everything
+    conf.set("spark.sql.streaming.triggerAvailableNowWrapper.enabled", "true")
+    # Spark's own way for its logs takes five times as long on a local disk, three times a batch
+    if is_local(checkpoint) and conf.get(MANAGER, None) is None:
+        conf.set(MANAGER, PLAIN)
+    elif not is_local(checkpoint) and conf.get(MANAGER, None) == PLAIN:
+        conf.unset(MANAGER)
+
+
+def _trigger(given: Duration | None) -> tuple[str | None, int, str]:
+    """The interval as Spark writes it, None for what is available now; in us; for the contract."""
+    if given is None:
+        return "0 seconds", 0, "as fast as possible, at least every second"
+    if given == AVAILABLE_NOW:
+        return None, 0, "what is available now, then end"
+    us = duration_us(given, "trigger")
+    return f"{us // 1000} milliseconds", us, f"every {show_us(us)}"
+
+
+def _nothing() -> None:
+    pass

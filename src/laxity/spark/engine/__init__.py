@@ -1,0 +1,1 @@
+"""The batch protocol: knows no system."""

@@ -1,0 +1,176 @@
+"""Observe a micro-batch: how many rows, from whom, how far, how many dead.
+
+The numbers come from aggregates that either *ride* on the job that writes the output (no stage
+needs them earlier, every row is read exactly once) or are taken from the cached rows in a pass of
+their own. Either way rows stay where they are and one row of numbers reaches Python.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+
+from laxity.core.progress import Heard, SourceState
+from laxity.core.report import Latency
+from laxity.spark.engine.source import RANK
+
+ACCURACY = 1_000  # of latency percentiles: a rank is off by a thousandth at most
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What one micro-batch brought; `came` are the rows by input, dead ones included."""
+
+    came: dict[str, int]
+    dead: int
+    heard: dict[str, Heard]
+
+    @property
+    def rows_in(self) -> int:
+        """All rows."""
+        return sum(self.came.values())
+
+    @property
+    def live(self) -> int:
+        """The rows that can be processed."""
+        return self.rows_in - self.dead
+
+
+def packed(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Rows as they are kept: a source's name as its rank."""
+    rank = F.expr(f"CAST({rank_of(names)} AS SMALLINT) AS {RANK}")
+    return rows.select(rank, *(c for c in rows.columns if c != "_source"))
+
+
+def unpacked(rows: DataFrame, names: Sequence[str], without: Sequence[str] = ()) -> DataFrame:
+    """Kept rows as they were, without some columns."""
+    cases = "".join(f" WHEN {n} THEN '{name}'" for n, name in enumerate(names) if n)
+    name = f"CASE {RANK}{cases} ELSE '{names[0]}' END" if cases else f"'{names[0]}'"
+    others = (c for c in rows.columns if c not in (RANK, *without))
+    return rows.select(F.expr(f"{name} AS _source"), *others)
+
+
+def live(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Of kept rows those that can be processed."""
+    return unpacked(rows.where("_dead IS NULL"), names, without=("_dead", "_raw"))
+
+
+def rank_of(names: Sequence[str]) -> str:
+    """A row's source as its place among the names, as SQL.
+
+    >>> rank_of(["bus", "scats"])
+    "CAST(CASE WHEN _source = 'scats' THEN 1 ELSE 0 END AS BIGINT)"
+    """
+    places = "".join(f" WHEN _source = '{name}' THEN {n}" for n, name in enumerate(names) if n)
+    return f"CAST({f'CASE{places} ELSE 0 END' if places else '0'} AS BIGINT)"
+
+
+def intake_columns(names: Sequence[str]) -> list[Column]:
+    """The aggregates of packed rows that an Intake is made of."""
+    dead = F.col("_dead")
+    live_event = F.when(dead.isNull(), F.col("_event"))
+    if len(names) == 1:
+        columns = [(F.count(F.lit(1)), F.count(dead), F.max(live_event))]
+    else:
+        columns = []
+        for n in range(len(names)):
+            mine = F.col(RANK) == n
+            newest = F.max(F.when(mine, live_event))
+            columns.append((F.count_if(mine), F.count(F.when(mine, dead)), newest))
+    return [
+        column
+        for n, (rows, lost, newest) in enumerate(columns)
+        for column in (
+            rows.alias(f"in_{n}"),
+            lost.alias(f"dead_{n}"),
+            F.unix_micros(newest).alias(f"newest_{n}"),
+        )
+    ]
+
+
+def read_intake(names: Sequence[str], numbers: dict[str, Any]) -> Intake:
+    """The Intake in a row of numbers."""
+    came = {name: numbers[f"in_{n}"] for n, name in enumerate(names)}
+    dead = [numbers[f"dead_{n}"] for n in range(len(names))]
+    heard = {
+        name: Heard(n_rows=came[name] - dead[n], newest_us=numbers[f"newest_{n}"])
+        for n, name in enumerate(names)
+    }
+    return Intake(came, sum(dead), heard)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The rows of a batch that live; `rows`, all of them, are for those who ask.
+
+    The rest is known once a job has read them all, and found out when it is first asked for.
+    """
+
+    live: DataFrame
+    rows: Callable[[], DataFrame]
+    observed: Callable[[], dict[str, Any]]
+    names: tuple[str, ...]
+    advance: Callable[[dict[str, Heard]], dict[str, SourceState]]
+
+    @cached_property
+    def numbers(self) -> dict[str, Any]:
+        """What was observed."""
+        return self.observed()
+
+    def known(self) -> Self:
+        """The same, once it is known what was observed."""
+        _ = self.numbers
+        return self
+
+    @cached_property
+    def intake(self) -> Intake:
+        """What the batch brought."""
+        return read_intake(self.names, self.numbers)
+
+    @cached_property
+    def progress(self) -> dict[str, SourceState]:
+        """How far every input has come, this batch included."""
+        return self.advance(self.intake.heard)
+
+
+def n_results() -> Column:
+    """How many rows there are."""
+    return F.count(F.lit(1)).alias("n_results")
+
+
+def arrival_columns(constant: bool) -> list[Column]:
+    """Aggregates of when rows arrived; a `constant` arrival needs no percentiles."""
+    oldest = F.unix_micros(F.min("_arrival")).alias("oldest")
+    if constant:
+        return [oldest]
+    ranks = F.percentile_approx("_arrival", [0.5, 0.01], ACCURACY)
+    return [oldest, F.transform(ranks, F.unix_micros).alias("ranks")]
+
+
+def read_latency(numbers: dict[str, Any], emitted_us: int, of_results: bool) -> Latency | None:
+    """How long results took, from the arrivals of their rows; None without any."""
+    oldest_us = numbers.get("oldest")
+    if oldest_us is None or numbers.get("n_results") == 0:
+        return None
+    half_us, first_us = numbers.get("ranks") or (oldest_us, oldest_us)
+    return Latency(
+        p50_s=(emitted_us - half_us) / 1e6,
+        p99_s=(emitted_us - first_us) / 1e6,
+        max_s=(emitted_us - oldest_us) / 1e6,
+        of="results" if of_results else "input",
+    )
+
+
+def measured(rows: DataFrame, columns: Sequence[Column]) -> dict[str, Any]:
+    """The aggregates, in a job of their own."""
+    (numbers,) = rows.agg(*columns).collect()
+    return numbers.asDict()
+
+
+def riding(rows: DataFrame, columns: Sequence[Column]) -> tuple[DataFrame, Observation]:
+    """Rows that are observed by whichever job reads them all; ask the Observation after it."""
+    seen = Observation()
+    return rows.observe(seen, *columns), seen

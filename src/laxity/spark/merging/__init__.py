@@ -1,0 +1,1 @@
+"""Several streams in one order, joined, and tuned to a deadline."""

@@ -1,0 +1,201 @@
+"""Join two sources of a merged stream in a sliding window, on Spark.
+
+The meaning is that of `laxity.core.join`: rows are taken as the merge reads them, a window of
+`within` moves with the newest row read, and a row meets what is still in it. Within a batch the
+window's place when a row is read is known beforehand (late rows come first, the others in order),
+so a batch is one equi-join on the key and a stretch of time.
+
+Rows that left the window stay a while as *ghosts*: they meet nobody, but tell how many pairs were
+missed. A source in its own order sends nothing older than the merge point, so ghosts live until
+that has passed them, and `GHOST_WINDOWS` at most.
+"""
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from laxity.core.merge import MergeMemory, Read
+from laxity.durations import show_us
+from laxity.spark.engine.batch_stats import riding
+from laxity.spark.engine.stage import Outcome, Stage, Turn
+from laxity.spark.rows.partitioning import gathered
+from laxity.spark.rows.runtime_literal import EVENT_US, changing
+
+WINDOW = "window"
+GHOST_WINDOWS = 20
+BOTH_NEW, LEFT_NEW, RIGHT_NEW = 0, 1, 2  # which rows of a pair this batch has read
+
+_Parts = list[tuple[DataFrame, tuple[int, ...]]]  # rows, and the kinds of pair they can be in
+
+
+class JoinMemory(BaseModel):
+    """What a join carries from batch to batch.
+
+    `read_us`: the newest time read. `merge_us`: where the merge point was. `floor_us`: rows before
+    it have been forgotten.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    read_us: int | None = None
+    merge_us: int | None = None
+    floor_us: int | None = None
+
+
+@dataclass(frozen=True)
+class Join(Stage):
+    """Pairs rows of two sources with equal keys, at most `within_us` apart, that fit `when`.
+
+    `sources` are all sources of the merge, in the order of their rank.
+    """
+
+    left: str
+    right: str
+    on: tuple[str, ...]
+    within_us: int
+    when: str
+    sources: tuple[str, ...]
+
+    name = "join"
+
+    @property
+    def terms(self) -> str:
+        """What is paired with what."""
+        pair = f"{self.left} with {self.right} on {', '.join(self.on)}"
+        return f"{pair} within {show_us(self.within_us)} when {self.when}"
+
+    def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
+        """Pair the rows just read with each other and with the window's."""
+        assert turn.before is not None, "a join stands right behind a merge"
+        merge = turn.before
+        if merge.empty:
+            nothing = self.among(rows.where("false"))
+            return Outcome(nothing, lambda: turn.memory, numbers=_nothing, empty=True)
+        memory = JoinMemory.model_validate(turn.memory)
+        new, old = self._new(rows), turn.tables.read(WINDOW)
+        if old is not None:
+            old = gathered(old, turn.intake.live)
+        pairs, seen = riding(self.pairs(new, old, memory.read_us), _counts())
+        floor_us = self._floor_us(memory)
+        self._keep(new, turn, floor_us)
+        return Outcome(
+            _results(pairs, self.when),
+            memory=lambda: _remembered(merge.memory(), floor_us),
+            numbers=lambda: seen.get | {"exact": self._exact(merge.numbers(), memory.floor_us)},
+        )
+
+    def among(self, rows: DataFrame) -> DataFrame:
+        """The results of pairing rows with each other alone."""
+        return _results(self.pairs(self._new(rows), None, None), self.when)
+
+    def _new(self, rows: DataFrame) -> DataFrame:
+        """The rows of the two sides, as the window keeps them."""
+        own = ("_source", "_event", "_arrival", "_seq", "_read")
+        mine = F.col("_source").isin(self.left, self.right)
+        return rows.where(mine).select(*own, self.left, self.right)
+
+    def pairs(self, new: DataFrame, old: DataFrame | None, read_us: int | None) -> DataFrame:
+        """Every pair that an in-order run compares and that has a new row; `_found` if we do too.
+
+        `read_us` is the newest time read before: where the window stood when late rows came.
+        """
+        lefts: _Parts = [(new, (BOTH_NEW, LEFT_NEW))]
+        rights: _Parts = [(new, (BOTH_NEW, RIGHT_NEW))]
+        if old is not None:
+            lefts.append((old, (RIGHT_NEW,)))
+            rights.append((old, (LEFT_NEW,)))
+        left = self._side(self.left, "_left", lefts)
+        right = self._side(self.right, "_right", rights)
+        near = [F.col("_stretch") + step for step in (-1, 0, 1)]
+        left = left.withColumn("_stretch", F.explode(F.array(*near)))
+        both = left.join(right, [*self.on, "_turn", "_stretch"])
+        left_read, right_read = F.col("_left"), F.col("_right")
+        left_second = (F.col("_turn") == LEFT_NEW) | (
+            (F.col("_turn") == BOTH_NEW) & (left_read["place"] > right_read["place"])
+        )
+        first = F.when(left_second, right_read).otherwise(left_read)
+        second = F.when(left_second, left_read).otherwise(right_read)
+        clock_us = (
+            second["us"]
+            if read_us is None
+            else F.greatest(second["us"], changing(read_us, second["us"]))
+        )
+        return both.where(F.abs(left_read["us"] - right_read["us"]) <= self.within_us).select(
+            *self.on,
+            F.greatest(first["event"], second["event"]).alias("_event"),
+            F.greatest(first["arrival"], second["arrival"]).alias("_arrival"),
+            second["read"].alias("_read"),
+            self.left,
+            self.right,
+            (first["us"] >= clock_us - self.within_us).alias("_found"),
+        )
+
+    def _side(self, source: str, name: str, parts: _Parts) -> DataFrame:
+        """One side's rows, with the kinds of pair each can be in, and how it was read."""
+        us, rank = F.unix_micros("_event"), F.lit(self.sources.index(source))
+        read = F.struct(
+            us.alias("us"),
+            F.col("_event").alias("event"),
+            F.col("_arrival").alias("arrival"),
+            F.col("_read").alias("read"),
+            F.struct(F.col("_read") != Read.LATE, us, rank, F.col("_seq")).alias("place"),
+        )
+        sides = [
+            rows.where(F.col("_source") == source).select(
+                *(F.col(source)[key].alias(key) for key in self.on),
+                F.explode(F.array(*map(F.lit, turns))).alias("_turn"),
+                F.floor(us / max(self.within_us, 1)).alias("_stretch"),
+                read.alias(name),
+                source,
+            )
+            for rows, turns in parts
+        ]
+        return reduce(DataFrame.unionByName, sides)
+
+    def _floor_us(self, memory: JoinMemory) -> int | None:
+        """The oldest event that this or a later batch may be compared with; it never falls."""
+        if memory.read_us is None:
+            return None
+        oldest_us = memory.read_us - GHOST_WINDOWS * self.within_us
+        if memory.merge_us is not None:
+            oldest_us = max(oldest_us, min(memory.merge_us, memory.read_us))
+        floors_us = [oldest_us - self.within_us, memory.floor_us]
+        return max(us for us in floors_us if us is not None)
+
+    def _keep(self, new: DataFrame, turn: Turn, floor_us: int | None) -> None:
+        """Put the new rows into the window, and forget what nobody can meet any more."""
+        assert turn.before is not None
+        frontier_us = turn.before.decisions[0].values["frontier_us"]
+        turn.tables.append(WINDOW, new, expire_by=EVENT_US, newest=frontier_us)
+        if floor_us is not None:
+            turn.tables.expire(WINDOW, floor_us)
+
+    def _exact(self, merge: dict[str, Any], floor_us: int | None) -> bool:
+        """Whether no late row was so old that what it missed is forgotten."""
+        late_us = merge["oldest_late_us"]
+        return floor_us is None or late_us is None or late_us >= floor_us + self.within_us
+
+
+def _remembered(merge: dict[str, Any], floor_us: int | None) -> dict[str, Any]:
+    after = MergeMemory.model_validate(merge)
+    read_us = None if after.position is None else after.position[0]
+    memory = JoinMemory(read_us=read_us, merge_us=after.frontier.merge_us, floor_us=floor_us)
+    return memory.model_dump()
+
+
+def _results(pairs: DataFrame, when: str) -> DataFrame:
+    """The pairs that were found and fit."""
+    return pairs.where("_found").where(when).drop("_found")
+
+
+def _counts() -> list[Column]:
+    found = F.col("_found")
+    return [F.count_if(found).alias("compared"), F.count_if(~found).alias("missed")]
+
+
+def _nothing() -> dict[str, Any]:
+    return {"compared": 0, "missed": 0, "exact": True}

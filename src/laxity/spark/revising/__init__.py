@@ -1,0 +1,1 @@
+"""Answers at once, and again what late rows change."""

@@ -1,0 +1,108 @@
+"""Which columns of a stream's rows an app uses: no others are kept for it.
+
+An app is a function, so it is asked: given a stream it can only say what is to be done, and what
+Spark makes of that for a batch names the columns it needs. If it does more than say, as one that
+counts its rows on the way, nobody knows, and all are kept.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructField, StructType
+
+from laxity.spark.engine.source import OWN, quoted, quoted_name
+from laxity.spark.revising.app import App
+
+_CACHED = "InMemoryRelation"  # it does not tell what it was made of
+
+
+@dataclass(frozen=True)
+class Used:
+    """The columns that are kept of a stream's rows; the others read as null."""
+
+    schema: StructType
+    names: tuple[str, ...]
+
+    def narrow(self, rows: DataFrame) -> DataFrame:
+        """The rows as they are kept."""
+        return rows.select(*map(quoted, self.names))
+
+    @property
+    def much(self) -> bool:
+        """Whether most columns that the user gave are kept."""
+        given = [name for name in self.schema.names if name not in OWN]
+        return 2 * len(set(given) & set(self.names)) >= len(given)
+
+    def widen(self, rows: DataFrame) -> DataFrame:
+        """Kept rows with all columns."""
+        return rows.selectExpr(*self._wide)
+
+    @cached_property
+    def _wide(self) -> list[str]:
+        """All columns as SQL, which takes one call of Java where expressions take many."""
+        there = set(self.names)
+        return [
+            quoted_name(field.name)
+            if field.name in there
+            else f"CAST(NULL AS {_sql(field.dataType)}) AS {quoted_name(field.name)}"
+            for field in self.schema
+        ]
+
+
+def used_by(app: App, empty: DataFrame, always: tuple[str, ...]) -> Used:
+    """What the app uses of such rows, and what is needed `always`."""
+    names = always + tuple(_read_by(app, empty))
+    return Used(empty.schema, tuple(n for n in empty.columns if n in names))
+
+
+def _read_by(app: App, empty: DataFrame) -> list[str]:
+    if app.own_query or not _only_says(app, empty.sparkSession, empty.schema):
+        return empty.columns
+    plan = app.fn(_may_be_null(empty))._jdf.queryExecution().optimizedPlan()
+    nodes = list(_nodes(plan))
+    leaves = [node for node in nodes if not node.children().size()]
+    if any(leaf.nodeName() == _CACHED for leaf in leaves):
+        return empty.columns
+    given = {a.exprId().id(): a.name() for leaf in leaves for a in _each(leaf.output())}
+    read = [node.references().toSeq() for node in nodes]
+    ids = [attribute.exprId().id() for seq in (plan.output(), *read) for attribute in _each(seq)]
+    return [given[id_] for id_ in ids if id_ in given]
+
+
+def _only_says(app: App, spark: SparkSession, schema: StructType) -> bool:
+    """Whether the app runs no job by itself: on a stream it could not."""
+    stream = spark.readStream.format("rate").load()
+    try:
+        app.fn(stream.select(*(_null(field.name, field.dataType) for field in schema)))
+    except Exception:
+        return False
+    return True
+
+
+def _may_be_null(empty: DataFrame) -> DataFrame:
+    """Rows of which Spark cannot say that they count whatever is in them: kept ones may be null."""
+    schema = StructType([StructField(field.name, field.dataType) for field in empty.schema])
+    return empty.sparkSession.createDataFrame([], schema)
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    yield plan
+    for more in (plan.children(), plan.subqueries()):
+        for node in _each(more):
+            yield from _nodes(node)
+
+
+def _each(seq: Any) -> Iterator[Any]:
+    return (seq.apply(n) for n in range(seq.size()))
+
+
+def _sql(kind: DataType) -> str:
+    return StructType([StructField("c", kind)]).toDDL().removeprefix("c ")
+
+
+def _null(name: str, kind: Any) -> Column:
+    return F.lit(None).cast(kind).alias(name)

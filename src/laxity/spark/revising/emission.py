@@ -1,0 +1,102 @@
+"""What a revise answers in one micro-batch: new results, and older ones that late rows change."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from laxity.core.moment import Moment
+from laxity.spark.api.latest import RETRACTED
+from laxity.spark.revising.app import App, Evaluation
+from laxity.spark.revising.findings import Found
+from laxity.spark.revising.holes import OPEN, meets
+from laxity.spark.revising.places import KEY, Places, small
+from laxity.spark.revising.reevaluation import FINAL, REVISED, TENTATIVE, Replay, may_change
+from laxity.spark.revising.retained import History, Keys
+from laxity.spark.rows.runtime_literal import EVENT_US, changing
+
+GIVEN = "given"  # the table of answers that are not final
+
+
+@dataclass(frozen=True)
+class Answers:
+    """An app, how it is evaluated in this batch, and what was found out about its rows."""
+
+    app: App
+    evaluate: Evaluation
+    places: Places
+    history: History
+    found: Found
+
+    def all_told(
+        self, present: DataFrame, keeping: Callable[[], object]
+    ) -> Callable[[], DataFrame]:
+        """What gives the results between the edges and those before them that are new or changed.
+
+        They have status and revision, and are at hand if some may have to be kept. With late rows
+        the app is evaluated once for both, beside all else unless it is one query that takes turns.
+        What is to be kept begins when the evaluation has, so it does not wait.
+        """
+        lates, keys, history = self.found.lates, self.found.keys, self.history
+        rows, us = self.places.without(present), F.unix_micros("_event")
+        answered = us <= changing(history.moment.answered_us, us)
+        wanted = ~answered & (us <= changing(history.moment.edge_us, us))
+        if lates is None or keys is None or (self.app.own_query and not lates.n.due):
+            keeping()
+            return lambda: self._first(self.evaluate(rows).where(wanted))
+        replay = Replay(self.app, self.places, history.moment, lates, keys)
+        status = _status(self.places, history.moment).alias("_status")
+
+        def both() -> DataFrame:
+            everything = rows.unionByName(self.places.without(replay.older()))
+            # evaluated while it is planned what is told of it
+            results = history.worked_out(replay.asked(self.evaluate(everything), wanted, status))
+            keeping()
+            given = history.tables.read(GIVEN)
+            if given is None:  # so what was not final before has had no result, and is new
+                now = F.when(answered, TENTATIVE).otherwise(F.col("_status"))
+                return results.withColumns({"_status": now, "_revision": F.lit(0)})
+            changed = replay.changes(results.where(answered).drop("_status"), given)
+            new = results.where(~answered).withColumn("_revision", F.lit(0))
+            cores = results.sparkSession.sparkContext.defaultParallelism
+            return history.at_hand(new.unionByName(changed).coalesce(cores))
+
+        return both if self.app.own_query else history.aside.begin(both)
+
+    def _first(self, answers: DataFrame) -> DataFrame:
+        """Answers that are given for the first time."""
+        answers = told(answers, self.found.keys, self.places, self.history.moment)
+        return self.history.at_hand(answers) if self._some_open else answers
+
+    @property
+    def _some_open(self) -> bool:
+        """Whether some of them may not be final."""
+        return self.found.keys is not None or self.places.step is None
+
+    def remember(self, results: DataFrame, by_status: Mapping[str, int]) -> None:
+        """Begin to keep the answers that may still change, if there are any."""
+        tables, moment = self.history.tables, self.history.moment
+        if any(by_status[status] for status in (TENTATIVE, REVISED, RETRACTED)):
+            answers = may_change(results, self.app.naming(self.places.by))
+            tables.append(GIVEN, answers, expire_by=EVENT_US, newest=moment.edge_us)
+            tables.begin(GIVEN, self.history.aside)
+        tables.expire(GIVEN, moment.final_us + 1)
+
+
+def told(answers: DataFrame, keys: Keys | None, places: Places, moment: Moment) -> DataFrame:
+    """First answers with status; without keys in doubt they are final, if anybody sees it."""
+    status = _status(places, moment)
+    if places.step is not None and keys is None:
+        status = F.lit(FINAL)
+    elif places.step is not None and keys is not None:
+        answers = answers.withColumn(KEY, places.key)
+        answers = answers.join(small(keys.holes, keys.n_keys), KEY, "left")
+    return answers.withColumns({"_status": status, "_revision": F.lit(0)}).drop(KEY, OPEN)
+
+
+def _status(places: Places, moment: Moment) -> Column:
+    """The status of a first answer beside the holes of its key."""
+    if places.step is None:
+        return F.lit(TENTATIVE)
+    return F.when(meets(moment), TENTATIVE).otherwise(FINAL)

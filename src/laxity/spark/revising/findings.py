@@ -1,0 +1,77 @@
+"""What a revise found in a batch, in numbers: for its memory, the ledger and the report."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from laxity.core.holes import BEGINNING
+from laxity.core.ledger import Fates
+from laxity.core.moment import Moment, ReviseMemory
+from laxity.spark.api.latest import RETRACTED
+from laxity.spark.revising.late_rows import Lates, fates_of
+from laxity.spark.revising.reevaluation import REVISED, TENTATIVE
+from laxity.spark.revising.retained import Keys
+
+NO_RESULTS = {"first": 0, "tentative": 0, "revised": 0, "retracted": 0}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a batch brought, and what is missing."""
+
+    moment: Moment
+    seen: Mapping[str, int]
+    lates: Lates | None
+    keys: Keys | None
+
+    @property
+    def no_results(self) -> bool:
+        """Whether there is nothing to answer, now or again."""
+        return self.moment.edge_us == self.moment.answered_us and not self._n_due
+
+    @property
+    def fates(self) -> Fates:
+        """What became of the rows."""
+        return fates_of(self.seen, self.lates)
+
+    @property
+    def _n_due(self) -> int:
+        return self.lates.n.due if self.lates else 0
+
+    def memory(self, before: ReviseMemory, added: Mapping[str, Mapping[int, int]]) -> ReviseMemory:
+        """What to remember; `added` are the rows that each table got, by bucket."""
+        return ReviseMemory(
+            newest_us=self.moment.newest_us,
+            n_waiting=self.fates.held,
+            n_doubted=self.keys.n["keys"] if self.keys else 0,
+            stock=self.moment.stocked(before.stock, added),
+        )
+
+    def numbers(self, memory: ReviseMemory) -> dict[str, Any]:
+        """What the report tells, but for the results."""
+        n_holes = self.keys.n["between"] if self.keys else 0
+        said = {**self.seen, "holes": n_holes, "due": self._n_due}
+        return numbers_of(self.moment, memory, said, self.fates)
+
+
+def numbers_of(
+    moment: Moment, memory: ReviseMemory, said: Mapping[str, int], fates: Fates
+) -> dict[str, Any]:
+    """The numbers of a report, but for the results."""
+    told = {name: said[name] for name in ("on_time", "late", "too_late", "due", "holes")}
+    final_us = None if moment.newest_us == BEGINNING else moment.final_us
+    kept = {"waiting": fates.held, "dead": fates.dead, "kept": memory.n_kept}
+    return {"final_us": final_us} | told | kept
+
+
+def by_status() -> list[Column]:
+    """How many results are given for the first time, not as final, again, and taken back."""
+    return [
+        F.expr("count_if(_revision = 0) AS first"),
+        F.expr(f"count_if(_status = '{TENTATIVE}') AS tentative"),
+        F.expr(f"count_if(_status = '{REVISED}') AS revised"),
+        F.expr(f"count_if(_status = '{RETRACTED}') AS retracted"),
+    ]

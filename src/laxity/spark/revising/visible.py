@@ -1,0 +1,74 @@
+"""The rows a revise may look at in one batch: those that came, recent ones, and waiting ones."""
+
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+from pyspark.sql import DataFrame
+
+from laxity.core.moment import Moment
+from laxity.spark.rows.runtime_literal import EVENT_US, changing_in
+
+OLD = "_old"  # whether a row is kept from the batches before, and was on time or due there
+NEW = "_new"  # whether it is late, in this batch or since it waits; on time if neither
+WAITED = "_waited"  # whether it was late in a batch before
+
+
+@dataclass(frozen=True)
+class Known:
+    """The rows, with their places; `recent` are those of the last span before this batch.
+
+    At which `moment` in it does not matter: what is late is known from the batches before.
+    """
+
+    moment: Moment
+    came: DataFrame
+    recent: DataFrame | None
+    waited: DataFrame | None
+
+    @cached_property
+    def accepted(self) -> DataFrame:
+        """All but those too late, marked."""
+        told = lateness(self.moment)
+        parts = [_marked(self.came.where(f"NOT ({told['too_late']})"), new=told["late"])]
+        if self.recent is not None:
+            parts.append(kept_before(self.recent))
+        if self.waited is not None:
+            parts.append(_marked(self.waited, new="true", waited="true"))
+        return reduce(DataFrame.unionByName, parts)
+
+    @cached_property
+    def on_time(self) -> DataFrame:
+        """Those that came on time."""
+        return self.came.where(lateness(self.moment)["on_time"])
+
+    def present(self, due: DataFrame | None) -> DataFrame:
+        """All since the last span before this batch, late ones that are due and so recent too."""
+        parts = [self.on_time, self.recent, due]
+        return reduce(DataFrame.unionByName, (rows for rows in parts if rows is not None))
+
+
+def kept_before(rows: DataFrame) -> DataFrame:
+    """Rows kept from the batches before, marked."""
+    return _marked(rows, old="true")
+
+
+def _marked(
+    rows: DataFrame, *, old: str = "false", new: str = "false", waited: str = "false"
+) -> DataFrame:
+    return rows.selectExpr("*", f"{old} AS {OLD}", f"{new} AS {NEW}", f"{waited} AS {WAITED}")
+
+
+def lateness(moment: Moment) -> dict[str, str]:
+    """What tells rows that are on time, late, and too late, each on its own, as SQL."""
+    before_us, accepted_us = changing_in(moment.before_us), changing_in(moment.accepted_us)
+    return {
+        "on_time": f"{EVENT_US} >= {before_us}",
+        "late": f"{EVENT_US} < {before_us} AND {EVENT_US} >= {accepted_us}",
+        "too_late": f"{EVENT_US} < {accepted_us}",
+    }
+
+
+def too_late(rows: DataFrame, moment: Moment) -> DataFrame:
+    """The rows that are not accepted any more, and by how much."""
+    late_by = f"({moment.before_us}L - {EVENT_US}) / 1e6 AS late_by"
+    return rows.where(lateness(moment)["too_late"]).selectExpr("*", late_by)

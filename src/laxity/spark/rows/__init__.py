@@ -1,0 +1,1 @@
+"""What the engine and storage do with rows: background jobs, materialized rows, partitioning."""

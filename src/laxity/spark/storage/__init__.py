@@ -1,0 +1,1 @@
+"""What must not be forgotten: checkpoint, lock, state tables, reports."""

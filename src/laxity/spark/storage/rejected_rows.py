@@ -1,0 +1,92 @@
+"""Rows that did not make it, kept with the reason.
+
+Two tables of a checkpoint: `dead` holds rows that cannot be processed (`_reason` says why), `late`
+those rejected as too late (`late_by`, in seconds). Both keep the row itself as JSON in `_row`, so
+that sources of any shape fit and nothing is lost.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from laxity.errors import StateError
+from laxity.spark.engine.batch_stats import riding
+from laxity.spark.storage.checkpoint import read_last_commit
+from laxity.spark.storage.files import open_files
+from laxity.spark.storage.segments import read_table
+from laxity.spark.storage.state import Tables
+
+DEAD = "dead"
+LATE = "late"
+
+
+def dead_rows(rows: DataFrame, batch_id: int) -> DataFrame:
+    """The dead letters among the rows of a batch, as the table keeps them."""
+    return rows.where(F.col("_dead").isNotNull()).select(
+        F.lit(batch_id).cast("bigint").alias("batch_id"),
+        "_source",
+        F.col("_dead").alias("_reason"),
+        "_event",
+        "_arrival",
+        F.col("_raw").alias("_row"),
+    )
+
+
+def late_rows(rows: DataFrame, batch_id: int) -> DataFrame:
+    """Rows a stage rejected as too late, as the table keeps them."""
+    return _letters(rows, "late_by", F.col("late_by").cast("double"), batch_id)
+
+
+def refused_rows(rows: DataFrame, batch_id: int) -> DataFrame:
+    """Rows a stage could not process, as the table of dead letters keeps them."""
+    return _letters(rows, "_reason", F.col("_reason"), batch_id)
+
+
+def _letters(rows: DataFrame, why: str, because: Column, batch_id: int) -> DataFrame:
+    own = ("_source", "_event", "_arrival", "_seq", why)
+    user = F.struct(*(name for name in rows.columns if name not in own))
+    there = set(rows.columns)  # a user's function may have dropped all but the event's time
+    source = F.col("_source") if "_source" in there else F.lit(None).cast("string")
+    arrival = F.col("_arrival") if "_arrival" in there else F.lit(None).cast("timestamp")
+    return rows.select(
+        F.lit(batch_id).cast("bigint").alias("batch_id"),
+        source.alias("_source"),
+        because.alias(why),
+        "_event",
+        arrival.alias("_arrival"),
+        F.to_json(user, {"ignoreNullFields": "false"}).alias("_row"),
+    )
+
+
+def post(
+    tables: Tables, kind: str, counted: Sequence[DataFrame], beside: Sequence[DataFrame]
+) -> Callable[[], int]:
+    """Plan to add letters to their table; ask after the write how many of the `counted` it got."""
+    letters = [riding(one, [F.count(F.lit(1)).alias("n_letters")]) for one in counted]
+    if counted or beside:
+        tables.append(kind, reduce(DataFrame.unionByName, [*(o for o, _ in letters), *beside]))
+    return lambda: sum(int(seen.get["n_letters"]) for _, seen in letters)
+
+
+def read_letters(checkpoint: str, kind: str = DEAD, spark: SparkSession | None = None) -> DataFrame:
+    """The dead letters (`kind="dead"`) or late rejections (`kind="late"`) of a checkpoint."""
+    from laxity.spark.api.session import session
+
+    spark = spark or session()
+    files = open_files(checkpoint, spark)
+    commit = read_last_commit(files)
+    if commit is None:
+        raise StateError(f"{files.uri} holds no committed batch: is it a Laxity checkpoint?")
+    if kind in commit.tables:
+        return read_table(spark, files, kind, commit.tables[kind])
+    return spark.createDataFrame([], EMPTY[kind])
+
+
+EMPTY = {
+    DEAD: "batch_id bigint, _source string, _reason string, _event timestamp, _arrival timestamp, "
+    "_row string",
+    LATE: "batch_id bigint, _source string, late_by double, _event timestamp, _arrival timestamp, "
+    "_row string",
+}

@@ -1,0 +1,59 @@
+"""Rows of state tables that stay at hand from batch to batch: they need not be read.
+
+A table's rows are at hand in pieces, one for every batch that added some, until they are many.
+That is for executors that live in the driver; elsewhere a lost one would take its rows with it.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+
+from laxity.spark.jvm.rdd_leaf import Leaf, rows_of
+from laxity.spark.rows.materialize import Loan, kept
+
+MANY = 8  # pieces that become one
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Rows at hand, and how to let go of them; `newest`: when the last of them expires."""
+
+    leaf: Leaf
+    newest: int | None
+    let_go: Callable[[], object]
+
+    @staticmethod
+    def of(rows: DataFrame, newest: int | None) -> "Piece":
+        """Rows that will be at hand once a job has read them."""
+        at_hand = kept(rows)
+        return Piece(Leaf.copied(at_hand.rows), newest, at_hand.let_go)
+
+    @staticmethod
+    def view(rows: DataFrame, newest: int | None, loan: Loan) -> "Piece":
+        """Some of the rows on loan."""
+        return Piece(Leaf.made(rows), newest, loan.extended())
+
+    def work_out(self) -> None:
+        """Run a job that reads them all."""
+        self.leaf.rdd.count()
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The pieces of the tables that are at hand, each whole."""
+
+    pieces: dict[str, tuple[Piece, ...]] = field(default_factory=dict)
+
+    def replaced(self, after: "Standing") -> "Standing":
+        """Those of the batch after; tables that it left nothing new for stay."""
+        for name, pieces in after.pieces.items():
+            for piece in self.pieces.get(name, ()):
+                if piece not in pieces:
+                    piece.let_go()
+        return Standing(self.pieces | after.pieces)
+
+
+def rows_in(pieces: Iterable[Piece]) -> DataFrame:
+    """All rows of the pieces."""
+    return rows_of([piece.leaf for piece in pieces])

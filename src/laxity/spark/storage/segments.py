@@ -1,0 +1,92 @@
+"""How rows of state tables lie in folders.
+
+A table is a list of *segments*, each what one batch wrote: a Parquet folder of its own, or one that
+several small tables share and one job writes. There every row is one table's, in a column of the
+table's name.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import partial, reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from laxity.spark.engine.source import quoted_name
+from laxity.spark.rows.runtime_literal import changing_in
+from laxity.spark.storage.checkpoint import Commit, Segment, Table
+from laxity.spark.storage.files import Files
+
+FAN = 4  # so many segments of one level become one of the next
+
+
+def fold(segments: tuple[Segment, ...]) -> tuple[tuple[Segment, ...], tuple[Segment, ...], int]:
+    """What an append does to older segments: those kept, those folded in, the new one's level.
+
+    >>> one = [Segment(batch_id=n) for n in range(3)]
+    >>> fold(tuple(one))[1:] == (tuple(one), 1)
+    True
+    """
+    cut, level = len(segments), 0
+    while cut >= FAN - 1 and all(s.level == level for s in segments[cut - FAN + 1 : cut]):
+        cut, level = cut - FAN + 1, level + 1
+    return segments[:cut], segments[cut:], level
+
+
+def read_table(spark: SparkSession, files: Files, name: str, table: Table) -> DataFrame:
+    """The rows of a table as one commit describes it; reads no footer, runs no job."""
+    folder, columns = table.within or name, StructType.fromJson(table.columns)
+    paths = [f"{files.uri}/{path_of(folder, segment.batch_id)}" for segment in table.segments]
+    if table.within is None:
+        return unexpired(spark.read.schema(columns).parquet(*paths), table)
+    shared = spark.read.schema(StructType([StructField(name, columns)])).parquet(*paths)
+    mine = quoted_name(name)
+    return unexpired(shared.where(f"{mine} IS NOT NULL").selectExpr(f"{mine}.*"), table)
+
+
+def sharing(tables: Mapping[str, DataFrame]) -> DataFrame:
+    """The rows of several tables as they lie in the folder they share."""
+    each = [rows.select(F.struct("*").alias(name)) for name, rows in tables.items()]
+    return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), each)
+
+
+def unexpired(rows: DataFrame, table: Table) -> DataFrame:
+    """Those of the rows that are not below the table's floor."""
+    if table.floor is None or table.expire_by is None:
+        return rows
+    return rows.where(f"{table.expire_by} >= {changing_in(table.floor, table.expire_by)}")
+
+
+def sweep(files: Files, kept: Iterable[Commit]) -> None:
+    """Delete every segment that none of the kept commits refers to."""
+    commits = list(kept)
+    alive: dict[str, set[str]] = {}
+    for name, table in (one for commit in commits for one in commit.tables.items()):
+        mine = {str(segment.batch_id) for segment in table.segments}
+        alive.setdefault(table.within or name, set()).update(mine)
+    for folder in files.names("state"):
+        for batch in files.names(f"state/{folder}"):
+            if batch not in alive.get(folder, ()):
+                files.delete(path_of(folder, batch))
+
+
+def path_of(folder: str, batch: int | str) -> str:
+    """Where the rows lie that a batch wrote into a folder."""
+    return f"state/{folder}/{batch}"
+
+
+def columns_of(rows: DataFrame) -> dict[str, object]:
+    """The rows' schema as JSON, as it will read back: every column may be null."""
+    return _nullable(rows.schema.jsonValue())
+
+
+def _nullable(node: object) -> dict[str, object]:
+    def walk(value: object) -> object:
+        if isinstance(value, dict):
+            always = {"nullable", "containsNull", "valueContainsNull"}
+            return {k: True if k in always else walk(v) for k, v in value.items()}
+        return [walk(item) for item in value] if isinstance(value, list) else value
+
+    walked = walk(node)
+    assert isinstance(walked, dict)
+    return walked

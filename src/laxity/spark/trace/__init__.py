@@ -1,0 +1,1 @@
+"""Files or seeded generators as live streams: `format("laxity.trace")`."""
