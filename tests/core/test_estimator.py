@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from laxity.core.estimator import FEW_POINTS, FitAside, FitNow, Model, table
+from laxity.core.estimator import FEW_POINTS, FitInBackground, FitNow, Model, table
 from laxity.core.history import Point, Points
 from laxity.core.operators import Operator
 from laxity.core.regressors import (
@@ -16,7 +16,7 @@ from laxity.core.regressors import (
     Regressor,
     SupportVectors,
 )
-from support.tuning import S, measured
+from support.tuning import S, measure
 
 MERGE = Operator()
 MAKES = [GaussianProcess, lambda _: Linear(), lambda _: Isotonic(), lambda _: SupportVectors()]
@@ -35,7 +35,7 @@ def at(slack_us: int, lag_us: int) -> Point:
 
 @pytest.mark.parametrize("make", MAKES, ids=NAMES)
 def test_any_regressor_learns_the_floor_and_what_waiting_adds(make: Any) -> None:
-    model = model_of(measured(), make=make)
+    model = model_of(measure(), make=make)
     situations = [at(S, 6 * S), at(5 * S, 6 * S), at(5 * S, S)]
     mean_s, std_s = model.latency_s(table(tuple(situations)))
     np.testing.assert_allclose(mean_s, [1.55, 5.55, 1.55], atol=0.25)
@@ -45,7 +45,7 @@ def test_any_regressor_learns_the_floor_and_what_waiting_adds(make: Any) -> None
 
 
 def test_beyond_all_points_latency_still_grows_with_slack_and_is_less_sure() -> None:
-    model = model_of(measured())
+    model = model_of(measure())
     mean_s, std_s = model.latency_s(table((at(4 * S, 9 * S), at(30 * S, 40 * S))))
     assert mean_s[1] > 25
     assert std_s[1] > std_s[0]
@@ -61,7 +61,7 @@ def test_points_at_one_slack_only_say_what_more_would_do() -> None:
 @pytest.mark.parametrize("make", [GaussianProcess, lambda _: SupportVectors()])
 def test_a_seed_gives_the_same_model(make: Any) -> None:
     rows = table((at(2 * S, 3 * S),))
-    first, again = (model_of(measured(30, seed=n), seed=4, make=make) for n in (1, 1))
+    first, again = (model_of(measure(30, seed=n), seed=4, make=make) for n in (1, 1))
     assert first.latency_s(rows) == again.latency_s(rows)
     again.latency.rest.fit(np.arange(20.0).reshape(-1, 1), np.arange(20.0))
 
@@ -76,8 +76,8 @@ def test_two_seeds_give_two_processes() -> None:
 
 
 def test_too_few_points_make_no_model() -> None:
-    assert FitNow().latest("merge", MERGE, measured(FEW_POINTS - 1)) is None
-    assert FitNow().latest("merge", MERGE, measured(FEW_POINTS)) is not None
+    assert FitNow().latest("merge", MERGE, measure(FEW_POINTS - 1)) is None
+    assert FitNow().latest("merge", MERGE, measure(FEW_POINTS)) is not None
 
 
 class Later(Executor):
@@ -97,19 +97,19 @@ class Later(Executor):
 
 
 def test_a_fit_aside_gives_the_last_model_that_is_finished() -> None:
-    later, old, new = Later(), measured(20), measured(25)
-    aside = FitAside(later, FitNow(make=lambda _: Linear()))
-    assert aside.latest("merge", MERGE, old) is None
-    assert aside.latest("merge", MERGE, new) is None
+    later, old, new = Later(), measure(20), measure(25)
+    background = FitInBackground(later, FitNow(make=lambda _: Linear()))
+    assert background.latest("merge", MERGE, old) is None
+    assert background.latest("merge", MERGE, new) is None
     assert len(later.jobs) == 1  # one at a time
     later.work()
-    first = aside.latest("merge", MERGE, new)
+    first = background.latest("merge", MERGE, new)
     assert first is not None
-    assert aside.latest("merge", MERGE, new) is first
+    assert background.latest("merge", MERGE, new) is first
     later.work()
-    assert aside.latest("merge", MERGE, new) is not first
+    assert background.latest("merge", MERGE, new) is not first
     assert not later.jobs  # nothing new to learn from
-    assert aside.latest("other", MERGE, old) is None  # each operator has its own
+    assert background.latest("other", MERGE, old) is None  # each operator has its own
 
 
 def test_deciders_are_imported_without_sklearn() -> None:

@@ -24,7 +24,7 @@ from laxity.core.slack import Fixed, MaxDelay, Memory, Quantile, Seen
 from laxity.errors import StateError
 from laxity.sim import merge
 from laxity.sim.workload import bus, scats
-from support.tuning import measured
+from support.tuning import measure
 
 PAIRS = st.lists(st.tuples(st.integers(0, 90), st.integers(0, 90)), max_size=80)
 
@@ -109,7 +109,7 @@ def test_recorded_points_follow_the_slack_and_go_through_json() -> None:
 
 
 def test_a_history_is_read_as_it_was_written(work: Path) -> None:
-    history = {"merge": measured(5), "later": ()}
+    history = {"merge": measure(5), "later": ()}
     save_history(work / "history.json", history)
     assert load_history(work / "history.json") == history
     document = json.loads((work / "history.json").read_text())

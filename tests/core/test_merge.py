@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import oracles
 from laxity.core.gate import Gate
-from laxity.core.merge import FIRST_US, Frontier, MergeMemory, MergeTerms, decide, told
+from laxity.core.merge import FIRST_US, Frontier, MergeState, MergeTerms, decide, told
 from laxity.core.progress import SourceState
 from laxity.core.slack import Fixed, Quantile, Seen, SlackRule, Tcp
 from oracles import Batch, Marked, Setting
@@ -40,7 +40,7 @@ def decided(
     sources: dict[str, SourceState], slack_us: int | None = None, ties: tuple[str, ...] = ()
 ) -> Frontier:
     terms = MergeTerms(Script((slack_us,)), frozenset(ties))
-    return decide(terms, MergeMemory(), sources, Seen(), now_us=0).frontier
+    return decide(terms, MergeState(), sources, Seen(), now_us=0).frontier
 
 
 @given(st.data())
@@ -102,8 +102,8 @@ def test_crash_anywhere_memory_as_json_changes_nothing(data: st.DataObject) -> N
     setting = data.draw(settings_of(len(sources)))
     parts = data.draw(batches(sources))
 
-    def through_json(memory: MergeMemory) -> MergeMemory:
-        back = MergeMemory.model_validate_json(memory.model_dump_json())
+    def through_json(memory: MergeState) -> MergeState:
+        back = MergeState.model_validate_json(memory.model_dump_json())
         assert back == memory
         return back
 
@@ -113,11 +113,11 @@ def test_crash_anywhere_memory_as_json_changes_nothing(data: st.DataObject) -> N
 
 @pytest.mark.parametrize("rule", [Quantile(0.5, "1us", "9s"), Tcp("4s"), Fixed(None)])
 def test_the_memory_of_a_rule_goes_through_json_too(rule: SlackRule) -> None:
-    memory, sources = MergeMemory(), {"a": at(9_000_000), "b": at(None)}
+    memory, sources = MergeState(), {"a": at(9_000_000), "b": at(None)}
     for n in range(5):
         seen = Seen(100, tuple(range(n, n + 11)), latency_us=n % 3)
         memory = decide(MergeTerms(rule), memory, sources, seen, now_us=n)
-        assert MergeMemory.model_validate_json(memory.model_dump_json()) == memory
+        assert MergeState.model_validate_json(memory.model_dump_json()) == memory
 
 
 def test_an_idle_source_leaves_the_minimum_and_is_waited_for_again_when_it_speaks() -> None:
@@ -183,7 +183,7 @@ def test_a_held_row_comes_out_by_the_wall_clock_although_event_time_stands_still
 
 def test_a_bound_on_holding_set_later_counts_from_then() -> None:
     sources = {"a": at(5), "b": at(None)}
-    memory = decide(MergeTerms(Fixed(None)), MergeMemory(), sources, Seen(), now_us=0)
+    memory = decide(MergeTerms(Fixed(None)), MergeState(), sources, Seen(), now_us=0)
     bounded = MergeTerms(Fixed(None), hold_at_most_us=10)
     memory = decide(bounded, memory, sources, Seen(), now_us=100)
     assert memory.frontier.frontier_us is None
@@ -195,9 +195,9 @@ def test_memory_of_waiting_batches_ends_with_the_waiting(data: st.DataObject) ->
     sources = data.draw(ANY_SOURCES)
     parts = data.draw(batches(sources))
     setting = Setting(len(sources), hold_at_most_us=3)
-    carried: list[MergeMemory] = []
+    carried: list[MergeState] = []
 
-    def note(memory: MergeMemory) -> MergeMemory:
+    def note(memory: MergeState) -> MergeState:
         carried.append(memory)
         return memory
 
@@ -217,7 +217,7 @@ def test_the_frontier_never_moves_back(data: st.DataObject) -> None:
 
 def test_more_slack_leaves_the_frontier_where_it_is_and_says_so() -> None:
     sources, terms = {"a": at(9), "b": at(2)}, MergeTerms(Script((3, 7)))
-    memory = decide(terms, MergeMemory(), sources, Seen(), now_us=0)
+    memory = decide(terms, MergeState(), sources, Seen(), now_us=0)
     again = decide(terms, memory, sources, Seen(), now_us=1)
     assert (memory.frontier.frontier_us, memory.frontier.slack_us) == (5, 3)
     assert (again.frontier.frontier_us, again.frontier.slack_us) == (5, 7)
@@ -229,7 +229,7 @@ def test_a_decision_says_in_words_why_and_how_long_it_waits() -> None:
     assert told(decided({"a": at(9), "b": at(8)}, 3)) == "every source is past; slack 3us"
     assert told(Frontier()) == "no source has spoken; slack for ever"
     held = MergeTerms(Fixed(None), hold_at_most_us=0)
-    assert decide(held, MergeMemory(), {"a": at(1), "b": at(None)}, Seen(), 0).frontier.why == (
+    assert decide(held, MergeState(), {"a": at(1), "b": at(None)}, Seen(), 0).frontier.why == (
         "held too long"
     )
 
@@ -237,5 +237,5 @@ def test_a_decision_says_in_words_why_and_how_long_it_waits() -> None:
 def test_slack_longer_than_all_time_is_slack_without_end() -> None:
     sources = {"a": SourceState(newest_us=7, heard_us=0), "b": SourceState(heard_us=0)}
     terms = MergeTerms(Fixed(timedelta.max))
-    after = decide(terms, MergeMemory(), sources, Seen(), now_us=0)
+    after = decide(terms, MergeState(), sources, Seen(), now_us=0)
     assert after.frontier.frontier_us == FIRST_US

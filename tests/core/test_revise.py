@@ -115,12 +115,12 @@ def test_lemma_8_a_journey_changes_nothing_but_the_time(
 ) -> None:
     shape = app.shape
     results = (min(times_us) - shape.span_us, max(times_us))
-    journey = shape.journey(np.array(sorted(times_us)), results, after_us)
-    moved = [row._replace(ts_us=row.ts_us + journey.offset_us) for row in rows_at(times_us)]
-    back = {(k, journey.back(ts), kind): v for (k, ts, kind), v in oracle(app, moved).items()}
+    time_shift = shape.time_shift(np.array(sorted(times_us)), results, after_us)
+    moved = [row._replace(ts_us=row.ts_us + time_shift.offset_us) for row in rows_at(times_us)]
+    back = {(k, time_shift.back(ts), kind): v for (k, ts, kind), v in oracle(app, moved).items()}
     assert back == oracle(app, rows_at(times_us))
-    assert journey.offset_us % shape.step_us == 0
-    assert journey.last_us == moved[-1].ts_us
+    assert time_shift.offset_us % shape.step_us == 0
+    assert time_shift.last_us == moved[-1].ts_us
     if after_us is not None:
         assert moved[0].ts_us > after_us + shape.span_us
         assert moved[0].ts_us - shape.step_us <= after_us + shape.span_us  # and no further
@@ -178,7 +178,7 @@ def test_what_is_answered_and_what_is_final() -> None:
     shape = Shape.of([("2h", "1h"), ("24h", "1h")])
     hour_us = 3_600_000_000
     assert shape.span_us == 26 * hour_us
-    assert shape.edge_us(100 * hour_us) == 74 * hour_us
+    assert shape.watermark_us(100 * hour_us) == 74 * hour_us
     assert shape.final_us(2_000 * hour_us, lateness_us=40 * 24 * hour_us) == 1_014 * hour_us
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laxity.core.decision import AIM, Coming, Terms, decide
-from laxity.core.estimator import FitAside, FitNow, Fitting, table
+from laxity.core.estimator import FitInBackground, FitNow, Fitting, table
 from laxity.core.history import MOST_POINTS, Point, Points, save_history
 from laxity.core.merge import MergeTerms
 from laxity.core.operators import Graph, Operator
@@ -22,7 +22,7 @@ from laxity.core.tuner import PATIENCE_US, Tuner, tuning_of
 from laxity.errors import ConfigError, StateError
 from laxity.sim import merge
 from laxity.sim.workload import bus, scats
-from support.tuning import S, changes, measured, steady, world
+from support.tuning import S, changes, measure, steady, world
 
 ONE = Graph({"merge": Operator()})
 TWO = Graph(
@@ -55,7 +55,7 @@ def test_cold_it_waits_for_half_of_what_alpha_leaves() -> None:
 
 
 def test_history_makes_it_warm_from_the_first_period() -> None:
-    warm = tuner(6, history={"merge": measured()})
+    warm = tuner(6, history={"merge": measure()})
     said, memory = world(warm, {"merge": steady(4 * S)}, 4)
     assert said[-1]["merge"] > 4.5 * S
     assert tuning_of(memory).fired == "room"
@@ -101,7 +101,7 @@ class AtOnce(Executor):
         return done
 
 
-@pytest.mark.parametrize("fitting", [QUICK, FitAside(AtOnce(), QUICK)], ids=["now", "aside"])
+@pytest.mark.parametrize("fitting", [QUICK, FitInBackground(AtOnce(), QUICK)], ids=["now", "aside"])
 def test_new_models_are_reason_enough_to_look_again(fitting: Fitting) -> None:
     """With so large an alpha there is never room."""
     said, _ = world(tuner(6, fitting=fitting, alpha=0.95), {"merge": steady(9 * S)}, 120)
@@ -178,7 +178,7 @@ def coming(lag_us: int, points: Points, slack_us: int = 0) -> Coming:
 def test_it_never_chooses_slacks_it_predicts_to_miss_the_deadline_if_others_keep_it(
     floor_s: float, lag_us: int, slack_us: int, seed: int, learned: bool
 ) -> None:
-    now = {"merge": coming(lag_us, measured(40, floor_s, seed))}
+    now = {"merge": coming(lag_us, measure(40, floor_s, seed))}
     terms = Terms(6 * S, 0.5)
     tuning = decide(terms, ONE, {"merge": slack_us}, now, learned)
     none = decide(terms, ONE, {"merge": 0}, now, learned=False)
@@ -243,9 +243,9 @@ def test_terms_that_cannot_be_are_refused(make: Callable[[], object], told: str)
 
 def test_a_history_file_is_read_when_the_rule_is_made(work: Path) -> None:
     path = work / "history.json"
-    save_history(path, {"merge": measured()})
-    for history in (path, str(path), measured()):
-        assert Tuned("6s", history=history).tuner.history == {"merge": measured()}
+    save_history(path, {"merge": measure()})
+    for history in (path, str(path), measure()):
+        assert Tuned("6s", history=history).tuner.history == {"merge": measure()}
     with pytest.raises(StateError, match="nowhere.json is not a history"):
         Tuned("6s", history=work / "nowhere.json")
 

@@ -4,7 +4,7 @@ import pytest
 from laxity.core.triggers import eager, lazy
 from laxity.paper.late_readings import Clock, clock, late_of, lazy_us, on_time
 from laxity.paper.reprocessing import EAGER, LAZY, WAIT, reprocessed, rows_held
-from laxity.sim.history import History, Terms, rows_of
+from laxity.sim.retained import Retained, Terms, rows_of
 from laxity.sim.validation import meter_app
 from laxity.sim.workload.columns import DAY_US, HOUR_US
 from laxity.sim.workload.town import NEVER_US, Block, Town, town
@@ -22,7 +22,7 @@ def test_same_as_history_judges_and_triggers(block: Block) -> None:
     """Row by row: which readings are late, and when a lazy trigger takes them up."""
     at, columns = clock([block]), block.rows()
     terms = Terms(SMALL.max_late_days * DAY_US, period_us=HOUR_US)
-    history = History(meter_app().shape, terms)
+    history = Retained(meter_app().shape, terms)
     taken_us: dict[tuple[int, int], int] = {}
     n_late = 0
     for meter, ts_us, n, us in zip(
@@ -47,7 +47,7 @@ def test_same_as_history_holds(block: Block) -> None:
     """At the end of every day: what a reviser has that takes late readings up at once."""
     columns = block.rows()
     terms = Terms(SMALL.max_late_days * DAY_US, period_us=HOUR_US)
-    history = History(meter_app().shape, terms)
+    history = Retained(meter_app().shape, terms)
     day_of = (columns["arrival_us"] - columns["event_us"].min()) // DAY_US
     for day in range(1, SMALL.days + 1):
         today = day_of == day - 1

@@ -24,7 +24,7 @@ from laxity.paper.tintin_table3 import (
 )
 from laxity.sim import windows
 from laxity.sim.baselines import SortedNoWait, UnsortedDiscard
-from laxity.sim.history import Terms, rows_of
+from laxity.sim.retained import Terms, rows_of
 from laxity.sim.revise import Reviser, once_whole
 from laxity.sim.slices import Slices
 from laxity.sim.workload.columns import DAY_US, HOUR_US

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from laxity.core.revise import Shape
 from laxity.core.triggers import eager, lazy
 from laxity.sim.baselines import SortedNoWait, UnsortedDiscard, UnsortedWait
-from laxity.sim.history import Terms
+from laxity.sim.retained import Terms
 from laxity.sim.revise import Replica, Reviser
 from laxity.sim.windows import Aggregate, App, Row, Running
-from support.revising import Arriving, apps, arrivals, by_phase, closing, gathered, oracle
+from support.revising import Arriving, apps, arrivals, by_phase, closing, coalesced, oracle
 
 DAY, WEEK = 24, 168  # in hours, the unit of time here
 
@@ -56,7 +56,7 @@ def test_lemma_9_the_last_result_is_that_of_sorted_rows(
 
 def test_a_row_less_late_than_a_span_finds_its_whole_context() -> None:
     """It waits until all of it is there, longer than any row may be late."""
-    app = App((Aggregate(5, 1, gathered),))
+    app = App((Aggregate(5, 1, coalesced),))
     reviser = Reviser(app, Terms(lateness_us=2), eager, flush_of(app))
     times_us = [12, 14, 16, 15, 19, 20, 40]
     results = [r for us in times_us for r in reviser.take(Row(us, 0, us))]
@@ -125,7 +125,7 @@ def contexts_of_one_key(app: App) -> tuple[list[Row], dict[Any, Any]]:
 
 @pytest.mark.parametrize("step", [1, 2, 4])
 def test_two_contexts_of_one_key_never_mix(step: int) -> None:
-    app = App((Aggregate(4, step, gathered), Aggregate(4, 1, gathered)))
+    app = App((Aggregate(4, step, coalesced), Aggregate(4, 1, coalesced)))
     results, want = contexts_of_one_key(app)
     assert last_of(app, results) == want
 
@@ -135,7 +135,7 @@ def test_two_contexts_mix_if_the_safety_distance_is_smaller(
     share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The test above is able to fail."""
-    app = App((Aggregate(4, 1, gathered), Aggregate(4, 1, gathered)))
+    app = App((Aggregate(4, 1, coalesced), Aggregate(4, 1, coalesced)))
     shape = app.shape
     closer = Shape(((int(share * shape.span_us), 1),))
     monkeypatch.setattr(Replica, "_journey", _journey_of(closer))
@@ -144,13 +144,13 @@ def test_two_contexts_mix_if_the_safety_distance_is_smaller(
 
 
 def _journey_of(shape: Shape) -> Any:
-    whole = Replica._journey
+    whole = Replica._time_shift
 
-    def journey(self: Replica, rows: Any, results: tuple[int, int]) -> Any:
+    def time_shift(self: Replica, rows: Any, results: tuple[int, int]) -> Any:
         self._shape = shape
         return whole(self, rows, results)
 
-    return journey
+    return time_shift
 
 
 def test_stale_journeys_are_flushed() -> None:
@@ -169,7 +169,7 @@ def test_stale_journeys_are_flushed() -> None:
 
 
 def test_a_row_too_late_or_not_missing_is_set_aside() -> None:
-    app = App((Aggregate(2, 1, gathered),))
+    app = App((Aggregate(2, 1, coalesced),))
     reviser = Reviser(app, Terms(5, period_us=1), eager, flush_of(app))
     for ts_us in (0, 1, 9, 3, 4, 9, 4):
         reviser.take(Row(ts_us, 0, ts_us))
@@ -177,7 +177,7 @@ def test_a_row_too_late_or_not_missing_is_set_aside() -> None:
 
 
 def test_a_context_that_has_not_come_whole_is_waited_for() -> None:
-    app = App((Aggregate(3, 1, gathered),))
+    app = App((Aggregate(3, 1, coalesced),))
     reviser = Reviser(app, Terms(9, period_us=1), eager, flush_of(app))
     for ts_us in (0, 1, 3):
         reviser.take(Row(ts_us, 0, ts_us))

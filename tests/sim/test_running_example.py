@@ -17,7 +17,7 @@ and that those from 05:00 and 06:00 are large. Chosen are the numbers, that the 
 from typing import Any
 
 from laxity.core.triggers import eager, lazy
-from laxity.sim.history import Terms
+from laxity.sim.retained import Terms
 from laxity.sim.revise import Replica, Reviser
 from laxity.sim.validation import consumption, running_example
 from laxity.sim.windows import Row, Running

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from laxity.core.triggers import Waiting, eager, lazy
 from laxity.errors import ConfigError
-from laxity.sim.history import History, Rows, Terms, rows_of
+from laxity.sim.retained import Retained, Rows, Terms, rows_of
 from laxity.sim.slices import FINAL, RETRACTED, REVISED, TENTATIVE, Answer, Slices, Told
 from laxity.sim.windows import Aggregate, App
-from support.revising import Arriving, apps, arrivals, closing, cuts, gathered, oracle, two_or_more
+from support.revising import Arriving, apps, arrivals, closing, coalesced, cuts, oracle, two_or_more
 
 
 def patient(waiting: Waiting) -> Any:
@@ -19,7 +19,7 @@ def patient(waiting: Waiting) -> Any:
 
 
 TRIGGERS = st.sampled_from([eager, lazy, patient])
-PAIRS = App((Aggregate(2, 1, gathered),))
+PAIRS = App((Aggregate(2, 1, coalesced),))
 
 
 @st.composite
@@ -43,9 +43,9 @@ def test_same_as_oracle_in_any_batching(run: tuple[App, Arriving, list[Rows], Sl
     """Nothing is missing, nothing is wrong, nothing is there that should not be."""
     app, arriving, batches, slices = run
     told = [slices.batch(batch) for batch in batches]
-    edge_us = app.shape.edge_us(max(row.ts_us for row in arriving.rows))
+    watermark_us = app.shape.watermark_us(max(row.ts_us for row in arriving.rows))
     got = {name: a.value for name, a in known(told).items() if a.status != RETRACTED}
-    assert got == {n: v for n, v in oracle(app, arriving.rows).items() if n[1] <= edge_us}
+    assert got == {n: v for n, v in oracle(app, arriving.rows).items() if n[1] <= watermark_us}
     assert not any(batch.too_late.size or batch.strays.size for batch in told)
 
 
@@ -199,7 +199,7 @@ def test_a_result_that_a_waiting_row_changes_is_not_final() -> None:
 
 def test_complete_streams_are_kept_for_a_span_only() -> None:
     """Of ten keys with 100 rows each there remain two spans: at the beginning and at the end."""
-    app = App((Aggregate(2, 1, gathered), Aggregate(4, 1, gathered)))
+    app = App((Aggregate(2, 1, coalesced), Aggregate(4, 1, coalesced)))
     slices = Slices(app, Terms(1_000, period_us=1), eager)
     for ts_us in range(100):
         held = slices.batch(rows_of(range(10), [ts_us] * 10, [0] * 10)).n_held
@@ -213,7 +213,7 @@ def test_a_key_that_fell_silent_is_forgotten() -> None:
     slices.batch(rows_of([0, 1], [0, 1], [0, 0]))
     for ts_us in range(2, 20):
         slices.batch(rows_of([1], [ts_us], [0]))
-    history: History = slices.history
+    history: Retained = slices.history
     assert set(history.holes.key) == set(history.rows.key) == {1}
     assert slices.batch(rows_of([0], [17], [0])).answers[0].status == TENTATIVE
 
@@ -231,7 +231,7 @@ def test_terms_that_cannot_be_are_refused(terms: dict[str, Any], error: str) -> 
 
 
 def test_rows_by_number_may_share_a_time() -> None:
-    slices = Slices(App((Aggregate(2, 2, gathered),)), Terms(9, numbered=True), eager)
+    slices = Slices(App((Aggregate(2, 2, coalesced),)), Terms(9, numbered=True), eager)
     slices.batch(rows_of([0, 0], [0, 4], "ac", number=[0, 2]))
     after = slices.batch(rows_of([0], [0], "b", number=[1]))
     assert after.answers == [Answer(0, 0, None, ((0, "a"), (0, "b")), REVISED, 1)]

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laxity.sim.windows import Aggregate, App, Row, Running
-from support.revising import Arriving, apps, arrivals, gathered, oracle
+from support.revising import Arriving, apps, arrivals, coalesced, oracle
 
 
 @given(apps(), arrivals())
@@ -18,8 +18,8 @@ def test_what_is_a_span_behind_is_always_out(app: App, arriving: Arriving) -> No
     """Whoever the newest row belongs to."""
     rows, running = sorted(arriving.rows), Running(app)
     out = {r.ts_us for row in rows for r in running.take(row)}
-    edge_us = app.shape.edge_us(rows[-1].ts_us)
-    assert {ts_us for _, ts_us, _ in oracle(app, rows) if ts_us <= edge_us} <= out
+    watermark_us = app.shape.watermark_us(rows[-1].ts_us)
+    assert {ts_us for _, ts_us, _ in oracle(app, rows) if ts_us <= watermark_us} <= out
 
 
 def test_a_window_fires_as_often_as_the_seed_says() -> None:
@@ -42,7 +42,7 @@ def test_a_window_fires_as_often_as_the_seed_says() -> None:
 
 
 def test_all_keys_move_together() -> None:
-    running = Running(App((Aggregate(2, 2, gathered),)))
+    running = Running(App((Aggregate(2, 2, coalesced),)))
     running.take(Row(0, "a", 1))
     running.take(Row(1, "b", 2))
     assert [(r.key, r.ts_us) for r in running.take(Row(2, "c", 3))] == [("a", 0), ("b", 0)]
@@ -50,7 +50,7 @@ def test_all_keys_move_together() -> None:
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 20))
 def test_a_window_that_holds_no_row_does_not_fire(size: int, advance: int, ts_us: int) -> None:
-    app = App((Aggregate(max(size, advance), advance, gathered),))
+    app = App((Aggregate(max(size, advance), advance, coalesced),))
     for result in app.on([Row(ts_us, 0, "x"), Row(ts_us + 30, 0, "y")]):
         assert result.value
         assert result.ts_us % advance == 0

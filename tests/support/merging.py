@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from laxity.core.gate import Gate
-from laxity.core.merge import MergeMemory, MergeTerms, decide
+from laxity.core.merge import MergeState, MergeTerms, decide
 from laxity.core.progress import Heard, Progress
 from laxity.core.release import Rows, no_rows, release
 from laxity.core.slack import Memory, Seen
@@ -45,7 +45,7 @@ def listed(rows: Rows) -> list[Row]:
 def read_batches(
     batches: Sequence[Batch],
     setting: Setting,
-    carry: Callable[[MergeMemory], MergeMemory] = lambda memory: memory,
+    carry: Callable[[MergeState], MergeState] = lambda memory: memory,
 ) -> list[Reading]:
     """`decide` and `release` after every batch; `carry` sees the memory between batches."""
     names = [f"s{n}" for n in range(setting.n_sources)]
@@ -56,7 +56,7 @@ def read_batches(
         setting.hold_at_most_us,
     )
     progress = Progress(names, idle_after_us, now_us=0)
-    memory, held, readings = MergeMemory(), no_rows(), []
+    memory, held, readings = MergeState(), no_rows(), []
     for batch in batches:
         states = progress.advance(heard(batch.rows, names), batch.now_us)
         memory = decide(terms, memory, states, Seen(len(batch.rows)), batch.now_us)

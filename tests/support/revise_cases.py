@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 import laxity as lx
 from laxity.core.triggers import Trigger, Waiting, eager, lazy
-from laxity.sim.history import Terms, rows_of
+from laxity.sim.retained import Terms, rows_of
 from laxity.sim.slices import Slices
 from laxity.sim.windows import Aggregate, App, Row
 from support import readings, revising

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from laxity.sim.history import Rows as Columns
-from laxity.sim.history import Terms, rows_of
+from laxity.sim.retained import Rows as Columns
+from laxity.sim.retained import Terms, rows_of
 from laxity.sim.windows import Aggregate, App, Row
 
 MAX_US = 40
@@ -44,14 +44,14 @@ def _windows(aggregate: Aggregate, rows: Sequence[Row]) -> list[Row]:
     return results
 
 
-def gathered(left_us: int, rows: Sequence[Row]) -> Any:
+def coalesced(left_us: int, rows: Sequence[Row]) -> Any:
     """All that is in the window."""
     return tuple((row.ts_us - left_us, row.value) for row in rows)
 
 
 def two_or_more(left_us: int, rows: Sequence[Row]) -> Any:
     """The same, but nothing for a single row."""
-    return gathered(left_us, rows) if len(rows) > 1 else None
+    return coalesced(left_us, rows) if len(rows) > 1 else None
 
 
 def odd_first(row: Row) -> list[Any]:
@@ -66,7 +66,7 @@ def doubled(row: Row) -> list[Any]:
 
 def by_phase(periodicity_us: int) -> Callable[[int, Sequence[Row]], Any]:
     """All that is in the window, and the phase of the period it begins in."""
-    return lambda left_us, rows: (left_us % periodicity_us, gathered(left_us, rows))
+    return lambda left_us, rows: (left_us % periodicity_us, coalesced(left_us, rows))
 
 
 AGGREGATES = st.integers(1, 6).flatmap(
@@ -74,7 +74,7 @@ AGGREGATES = st.integers(1, 6).flatmap(
         Aggregate,
         st.just(size),
         st.integers(1, size),
-        st.sampled_from([gathered, gathered, two_or_more]),
+        st.sampled_from([coalesced, coalesced, two_or_more]),
     )
 )
 

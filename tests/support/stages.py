@@ -7,9 +7,9 @@ from pyspark.sql import functions as F
 
 from laxity.core.ledger import Fates
 from laxity.core.report import Decision
-from laxity.spark.engine.batch_stats import measured
 from laxity.spark.engine.stage import Outcome, Stage, Turn
-from laxity.spark.rows.runtime_literal import EVENT_US
+from laxity.spark.rows.columns import EVENT_US
+from laxity.spark.rows.measure import measure
 
 SECOND = 1_000_000
 NEVER_US = -(10**17)
@@ -38,7 +38,7 @@ class Hold(Stage):
         if held is not None:
             waiting = fresh.unionByName(held.where(event_us > before_us))
         late = rows.where(event_us <= before_us)
-        counts = measured(
+        counts = measure(
             waiting.select("_event").unionByName(late.select("_event")),
             [
                 F.count_if(event_us <= before_us).alias("late_rejected"),
@@ -71,5 +71,5 @@ class Leak(Stage):
 
     def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
         kept = rows.where(F.col("_seq") % 10 != 0)
-        counts = measured(kept, [F.count(F.lit(1)).alias("released")])
+        counts = measure(kept, [F.count(F.lit(1)).alias("released")])
         return Outcome(kept, fates=lambda: Fates(**counts))

@@ -5,10 +5,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from laxity.core.ledger import Ledger
-from laxity.spark.rows.background import Asides
+from laxity.spark.rows.background import BackgroundJobs
 from laxity.spark.storage.checkpoint import Commit
 from laxity.spark.storage.files import LocalFiles
-from laxity.spark.storage.resident import Standing
+from laxity.spark.storage.resident import ResidentTables
 from laxity.spark.storage.segments import sweep
 from laxity.spark.storage.state import Tables
 
@@ -19,16 +19,16 @@ class Store:
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark, self.folder, self.files = spark, folder, LocalFiles(str(folder))
         self.commits: list[Commit] = []
-        self.standing = Standing()
+        self.standing = ResidentTables()
 
     def turn(self) -> Tables:
         committed = self.commits[-1].tables if self.commits else {}
         return Tables(self.spark, self.files, committed, len(self.commits), self.standing)
 
-    def commit(self, tables: Tables, aside: Asides | None = None) -> None:
-        aside = aside or Asides()
-        tables.write(aside)
-        aside.end()
+    def commit(self, tables: Tables, background: BackgroundJobs | None = None) -> None:
+        background = background or BackgroundJobs()
+        tables.write(background)
+        background.end()
         commit = Commit.model_construct(
             batch_id=len(self.commits), ledger=Ledger(), tables=tables.next
         )

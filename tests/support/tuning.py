@@ -57,7 +57,7 @@ def changes(said: list[dict[str, int]]) -> int:
     return sum(a != b for a, b in pairwise(said))
 
 
-def measured(n: int = 60, floor_s: float = 0.5, seed: int = 0) -> Points:
+def measure(n: int = 60, floor_s: float = 0.5, seed: int = 0) -> Points:
     """Points of a merge at many slacks and lags: results take the floor and the wait."""
     rng = np.random.default_rng(seed)
     points = []

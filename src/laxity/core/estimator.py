@@ -164,7 +164,7 @@ class FitNow:
         return None if len(points) < FEW_POINTS else _fitted(operator, points, self.seed, self.make)
 
 
-class FitAside:
+class FitInBackground:
     """Fits elsewhere: asked for a model it gives the last one that is finished.
 
     `executor` does the work; a query ends it. One fit is under way at a time, the newest points

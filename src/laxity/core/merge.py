@@ -51,7 +51,7 @@ class Frontier(BaseModel):
     why: str = "no source has spoken"
 
 
-class MergeMemory(BaseModel):
+class MergeState(BaseModel):
     """What a merge carries from batch to batch.
 
     `position` is the last key in total order that was released, `n_held` how many rows wait,
@@ -86,11 +86,11 @@ class MergeTerms:
 
 def decide(
     terms: MergeTerms,
-    memory: MergeMemory,
+    memory: MergeState,
     sources: Mapping[str, SourceState],
     seen: Seen,
     now_us: int,
-) -> MergeMemory:
+) -> MergeState:
     """The frontier after one more batch; `sources` are as they stand with that batch.
 
     >>> from laxity.core.slack import Fixed
@@ -152,7 +152,7 @@ def merge_point_us(sources: Mapping[str, SourceState], ties: frozenset[str]) -> 
 
 
 def _overdue(
-    terms: MergeTerms, memory: MergeMemory, newest_us: int | None, now_us: int
+    terms: MergeTerms, memory: MergeState, newest_us: int | None, now_us: int
 ) -> tuple[tuple[tuple[int, int], ...], int | None]:
     """The batches still waiting, and the newest event among those that have waited too long."""
     if terms.hold_at_most_us is None:

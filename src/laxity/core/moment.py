@@ -2,9 +2,9 @@
 
 `before_us` is the newest event of all batches before, `newest_us` with this one. A row behind
 `before_us` is late; one more than the bound on lateness behind it is too late. Results at or before
-`answered_us` are out, those up to `edge_us` come with this batch. Rows at or before `edge_us` are
-not recent any more, rows before `open_us` will be too late in every batch to come, and results at
-or before `final_us` never change again.
+`answered_us` are out, those up to `watermark_us` come with this batch. Rows at or before it are not
+recent any more, rows before `open_us` will be too late in every batch to come, and results at or
+before `final_us` never change again.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class Moment:
     """The times that matter in one micro-batch; nothing came before the first.
 
     >>> moment = Moment(Shape.of([(2, 1), (4, 1)]), lateness_us=10, before_us=20, newest_us=25)
-    >>> moment.accepted_us, moment.answered_us, moment.edge_us, moment.open_us, moment.final_us
+    >>> moment.accepted_us, moment.answered_us, moment.watermark_us, moment.open_us, moment.final_us
     (10, 14, 19, 15, 9)
     """
 
@@ -50,12 +50,12 @@ class Moment:
     @property
     def answered_us(self) -> int:
         """Results up to here were answered by the batches before."""
-        return self.shape.edge_us(self.before_us)
+        return self.shape.watermark_us(self.before_us)
 
     @property
-    def edge_us(self) -> int:
+    def watermark_us(self) -> int:
         """Results up to here are answered once this batch is done."""
-        return self.shape.edge_us(self.newest_us)
+        return self.shape.watermark_us(self.newest_us)
 
     @property
     def open_us(self) -> int:
@@ -69,9 +69,9 @@ class Moment:
 
     def shelf(self, table: str) -> tuple[int, int]:
         """Where the rows of a table expire after this batch, and the width of a bucket of them."""
-        newest_us, floor_us = self.newest_us, self.edge_us
+        newest_us, floor_us = self.newest_us, self.watermark_us
         if table == CONTEXTS:
-            newest_us, floor_us = self.edge_us, self.final_us
+            newest_us, floor_us = self.watermark_us, self.final_us
         return floor_us, (newest_us - floor_us) // N_BUCKETS + 1
 
     def stocked(self, before: Stock, added: Mapping[str, Mapping[int, int]]) -> Stock:
@@ -93,7 +93,7 @@ class Moment:
         return stock
 
 
-class ReviseMemory(BaseModel):
+class ReviseState(BaseModel):
     """What a revise carries from batch to batch.
 
     `newest_us`: the newest event of all keys. `n_waiting`: late rows that wait for their trigger.

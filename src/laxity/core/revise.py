@@ -3,7 +3,7 @@
 An app is a chain of windowed aggregates. A result carries the left edge of its last window; result
 `r` depends on rows in `[r, r + span)`, where `span` is the sum of the window sizes. So a row at
 `ts` affects results in `(ts − span, ts]`, and these need rows in `(ts − span, ts + span)`, the
-row's *context* (TinTiN, Lemmas 1–5). Results at or before `edge_us` are answered, those at or
+row's *context* (TinTiN, Lemmas 1–5). Results at or before `watermark_us` are answered, those at or
 before `final_us` never change again.
 
 Intervals of results are `(lo, hi]`, intervals of rows `(lo, hi)`. Times may be numbers or arrays.
@@ -94,7 +94,7 @@ class Shape:
         """
         return self.needed(*self.affected(ts_us))
 
-    def edge_us(self, newest_us: Time) -> Time:
+    def watermark_us(self, newest_us: Time) -> Time:
         """Results at or before it are answered once the newest event is there."""
         return newest_us - self.span_us
 
@@ -102,7 +102,9 @@ class Shape:
         """Results at or before it never change again: rows still accepted cannot touch them."""
         return newest_us - lateness_us - self.span_us
 
-    def journey(self, ts_us: Ints, results: tuple[int, int], after_us: int | None) -> "Journey":
+    def time_shift(
+        self, ts_us: Ints, results: tuple[int, int], after_us: int | None
+    ) -> "TimeShift":
         """How the rows of a context, at these times, travel past all that was replayed before.
 
         They are moved by the least multiple of the step that puts the first of them more than the
@@ -118,11 +120,11 @@ class Shape:
             n_steps = (after_us + self.span_us - first_us) // self.step_us + 1
         offset_us = n_steps * self.step_us
         lo_us, hi_us = results
-        return Journey(offset_us, lo_us + offset_us, hi_us + offset_us, last_us + offset_us)
+        return TimeShift(offset_us, lo_us + offset_us, hi_us + offset_us, last_us + offset_us)
 
 
 @dataclass(frozen=True)
-class Journey:
+class TimeShift:
     """A context's way to another time: what was added, and where its results `(lo, hi]` appear.
 
     `last_us` is where its newest row went.

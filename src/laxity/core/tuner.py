@@ -33,7 +33,7 @@ class Tuner:
     """Keeps a deadline for all merges of a graph. Its memory is made of JSON values.
 
     `history` are points from earlier runs. `fitting` makes models of points: at once by default,
-    elsewhere with `laxity.core.estimator.FitAside`.
+    elsewhere with `laxity.core.estimator.FitInBackground`.
     """
 
     graph: Graph

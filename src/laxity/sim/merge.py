@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laxity.core.merge import MergeMemory, MergeTerms, decide
+from laxity.core.merge import MergeState, MergeTerms, decide
 from laxity.core.progress import Heard, Progress
 from laxity.core.release import LATE, SLACK, Released, Rows, no_rows, release
 from laxity.core.slack import Seen
@@ -62,7 +62,7 @@ class Reads:
     slack_us: Ints
     held: Ints
     batches: Ints
-    memory: MergeMemory
+    memory: MergeState
 
     @property
     def latency_us(self) -> Ints:
@@ -101,7 +101,7 @@ def run(
     first_us, last_us = int(arrival_us[0]), int(arrival_us[-1])
     names = list(sources)
     progress = Progress(names, idle_after_us or {}, first_us)
-    memory, held, taken = MergeMemory(), no_rows(), 0
+    memory, held, taken = MergeState(), no_rows(), 0
     latency_us: int | None = None
     parts: list[Part] = []
     now_us, end_us = first_us, max(last_us + every_us, until_us or 0)
@@ -176,7 +176,7 @@ def _seen(
 
 
 def _reads(
-    parts: list[Part], memory: MergeMemory, held: Rows, place: Ints, arrival_us: Ints
+    parts: list[Part], memory: MergeState, held: Rows, place: Ints, arrival_us: Ints
 ) -> Reads:
     """All batches in one, with every row's place in its own source."""
     ref = np.concatenate([part.ref for part, *_ in parts])

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from laxity.core.revise import Journey, Shape, merged
+from laxity.core.revise import Shape, TimeShift, merged
 from laxity.core.triggers import Trigger, Waiting
-from laxity.sim.history import ON_TIME, TOO_LATE, History, Rows, Terms, rows_of
+from laxity.sim.retained import ON_TIME, TOO_LATE, Retained, Rows, Terms, rows_of
 from laxity.sim.windows import App, Row, Running
 
 FLUSH = "flush"  # the key of rows that only push results out
@@ -48,7 +48,7 @@ class Replica:
         self._shape, self._running = app.shape, Running(app)
         self._flush = [Row(ts_us, FLUSH, value) for ts_us, value in flush]
         self._newest_us: int | None = None
-        self._journeys: deque[Journey] = deque()
+        self._journeys: deque[TimeShift] = deque()
 
     @property
     def n_journeys(self) -> int:
@@ -57,22 +57,22 @@ class Replica:
 
     def replay(self, rows: Sequence[Row], results: tuple[int, int]) -> list[Row]:
         """Replay rows in order; the awaited results that come out, of this context or earlier."""
-        journey = self._journey(rows, results)
-        self._journeys.append(journey)
-        return self._fed(rows, journey)
+        time_shift = self._time_shift(rows, results)
+        self._journeys.append(time_shift)
+        return self._fed(rows, time_shift)
 
     def flush(self) -> list[Row]:
         """Push out the results of all that was replayed."""
-        return self._fed(self._flush, self._journey(self._flush, (0, 0)))
+        return self._fed(self._flush, self._time_shift(self._flush, (0, 0)))
 
-    def _journey(self, rows: Sequence[Row], results: tuple[int, int]) -> Journey:
+    def _time_shift(self, rows: Sequence[Row], results: tuple[int, int]) -> TimeShift:
         times_us = np.array([row.ts_us for row in rows], np.int64)
-        journey = self._shape.journey(times_us, results, self._newest_us)
-        self._newest_us = journey.last_us
-        return journey
+        time_shift = self._shape.time_shift(times_us, results, self._newest_us)
+        self._newest_us = time_shift.last_us
+        return time_shift
 
-    def _fed(self, rows: Sequence[Row], journey: Journey) -> list[Row]:
-        moved = [row._replace(ts_us=row.ts_us + journey.offset_us) for row in rows]
+    def _fed(self, rows: Sequence[Row], time_shift: TimeShift) -> list[Row]:
+        moved = [row._replace(ts_us=row.ts_us + time_shift.offset_us) for row in rows]
         return [back for row in moved for r in self._running.take(row) for back in self._back(r)]
 
     def _back(self, result: Row) -> list[Row]:
@@ -94,7 +94,7 @@ class Reviser:
         flush: Sequence[tuple[int, Any]],
         max_journeys: int = 0,
     ) -> None:
-        self.history = History(app.shape, terms)
+        self.history = Retained(app.shape, terms)
         self.replica = Replica(app, flush)
         self.discarded: list[Row] = []  # too late, or where no row is missing
         self._app, self._trigger, self._max_journeys = Running(app), trigger, max_journeys

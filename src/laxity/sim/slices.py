@@ -15,7 +15,7 @@ import numpy as np
 
 from laxity.core.revise import Intervals, merged
 from laxity.core.triggers import Trigger
-from laxity.sim.history import ON_TIME, STRAY, TOO_LATE, History, Rows, Terms
+from laxity.sim.retained import ON_TIME, STRAY, TOO_LATE, Retained, Rows, Terms
 from laxity.sim.windows import App, Row
 
 Name = tuple[int, int, Hashable]  # key, time and kind of a result
@@ -50,13 +50,13 @@ class Slices:
 
     def __init__(self, app: App, terms: Terms, trigger: Trigger) -> None:
         self.app, self.trigger = app, trigger
-        self.history = History(app.shape, terms)
+        self.history = Retained(app.shape, terms)
         self._revisions: dict[Name, int] = {}  # of results told more than once
 
     def batch(self, rows: Rows) -> Told:
         """Take in rows in any order; what is to be told."""
         history, shape = self.history, self.history.shape
-        answered_us = shape.edge_us(history.newest_us)
+        answered_us = shape.watermark_us(history.newest_us)
         marks = history.arrive(rows)
         before = history.rows
         late = history.take_up(history.due(self.trigger, rows.key[marks == ON_TIME]))
@@ -70,13 +70,13 @@ class Slices:
     def _answers(self, answered_us: int, before: Rows, late: Rows) -> list[Answer]:
         """What is told: results past those answered, and what late rows change in the others."""
         shape, rows = self.history.shape, self.history.rows
-        edge_us = shape.edge_us(self.history.newest_us)
+        watermark_us = shape.watermark_us(self.history.newest_us)
         lo_us, hi_us = shape.affected(late.ts_us)
         keys = np.unique(rows.key)
         wanted = merged(
             np.concatenate([keys, late.key]),
             np.concatenate([np.full(keys.size, answered_us), lo_us]),
-            np.concatenate([np.full(keys.size, edge_us), np.minimum(hi_us, edge_us)]),
+            np.concatenate([np.full(keys.size, watermark_us), np.minimum(hi_us, watermark_us)]),
         )
         again = merged(late.key, lo_us, np.minimum(hi_us, answered_us))
         now, told = self._evaluated(rows, wanted), self._evaluated(before, again)

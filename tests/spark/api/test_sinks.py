@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import laxity as lx
-from laxity.spark.api.latest import keyed
+from laxity.spark.rows.results import keyed
 from support import traces
 
 pytestmark = pytest.mark.spark

@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from laxity.core.merge import Frontier, MergeMemory, Read
+from laxity.core.merge import Frontier, MergeState, Read
 from laxity.spark.merging import counts as module
-from laxity.spark.merging.counts import NOTHING, Fresh, Tally
-from laxity.spark.rows.background import Asides
+from laxity.spark.merging.counts import NOTHING, MergeCounts, NewRows
+from laxity.spark.rows.background import BackgroundJobs
 
 pytestmark = pytest.mark.spark
 
@@ -68,7 +68,7 @@ def test_counts_are_those_of_all_rows(
     old = rows_of(seed + 100, merge_us, frontier_us, low_us=5 + seed // 3, late=False)
     if one_came:
         new = [(source, us, 7, seq, read) for source, us, _, seq, read in new]
-    before = MergeMemory(
+    before = MergeState(
         frontier=Frontier(frontier_us=BEFORE_US),
         n_held=len(old),
         held_us=max((row[1] for row in old), default=None),
@@ -76,14 +76,14 @@ def test_counts_are_those_of_all_rows(
     )
     came = [row[2] for row in new]
     n_late = sum(row[4] == Read.LATE for row in new)
-    fresh = Fresh(len(new), n_late, min(came, default=None), max(came, default=None))
+    fresh = NewRows(len(new), n_late, min(came, default=None), max(came, default=None))
     frontier = Frontier(frontier_us=frontier_us, merge_us=merge_us)
-    count = Tally(SOURCES, "_arrival", fresh, before, frontier)
-    rows, waited, aside = on_spark(spark, new), on_spark(spark, old), Asides()
+    count = MergeCounts(SOURCES, "_arrival", fresh, before, frontier)
+    rows, waited, background = on_spark(spark, new), on_spark(spark, old), BackgroundJobs()
     waiting, told = count.waiting(rows)
     waiting().write.format("noop").mode("overwrite").save()
-    numbers, others = told(), count.waited(waited, aside)() if old else NOTHING
-    aside.end()
+    numbers, others = told(), count.waited(waited, background)() if old else NOTHING
+    background.end()
     got = count.together(numbers, others, waited)
     want = naive(new + old)
     assert {name: got[name] for name in want} == want
@@ -92,5 +92,5 @@ def test_counts_are_those_of_all_rows(
 
 
 def test_no_rows_at_all_are_counted_as_none(spark: SparkSession) -> None:
-    count = Tally(SOURCES, "_arrival", Fresh(0, 0, None, None), MergeMemory(), Frontier())
+    count = MergeCounts(SOURCES, "_arrival", NewRows(0, 0, None, None), MergeState(), Frontier())
     assert count.none_waits(on_spark(spark, [])) == NOTHING

@@ -10,14 +10,14 @@ from pyspark.sql import SparkSession
 
 import laxity as lx
 from laxity.core.history import Point, load_history
-from laxity.core.merge import MergeMemory, MergeTerms
+from laxity.core.merge import MergeState, MergeTerms
 from laxity.core.operators import Operator
 from laxity.core.slack import SlackRule
 from laxity.core.tuner import tuning_of
 from laxity.errors import ConfigError
 from laxity.spark.engine.branch import Branch
 from laxity.spark.merging.merge import Merge
-from laxity.spark.merging.tuning import fitted_aside
+from laxity.spark.merging.tuning import fitted_in_background
 from laxity.spark.storage.checkpoint import read_last_commit
 from laxity.spark.storage.files import LocalFiles
 from support import feeds, traces
@@ -52,7 +52,7 @@ def test_a_tuned_merge_remembers_what_it_saw_and_says_why(spark: SparkSession, w
     query = traces.run(lx.merge(*two(spark, work), slack=lx.Tuned("1h")), work)
     commit = read_last_commit(LocalFiles(str(work / "checkpoint")))
     assert commit is not None
-    memory = MergeMemory.model_validate(commit.memories["merge"])
+    memory = MergeState.model_validate(commit.memories["merge"])
     assert tuning_of(memory.rule).slacks_us == {"merge": 900_000_000}
     first = query.reports()[0]
     assert [d.what for d in first.decisions] == ["frontier", "slack"]
@@ -79,7 +79,7 @@ def test_a_deadline_below_the_floor_is_refused_with_what_was_measured(
 
 def test_models_are_made_in_a_thread_that_ends_when_told() -> None:
     point = Point(0, 1, 1, 0, 0, 0, 1, 1, 0)
-    branch, end = fitted_aside(Branch((), (Merge(("bus",), MergeTerms(lx.Tuned("6s"))),)))
+    branch, end = fitted_in_background(Branch((), (Merge(("bus",), MergeTerms(lx.Tuned("6s"))),)))
     assert branch.merge is not None
     rule = branch.merge.rule.rule
     assert isinstance(rule, lx.Tuned)

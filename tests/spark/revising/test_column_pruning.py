@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import laxity as lx
-from laxity.spark.revising.column_pruning import used_by
+from laxity.spark.revising.column_pruning import columns_used_by
 from support import readings, traces
 from support.readings import newest, plain_totals
 
@@ -67,18 +67,18 @@ def checkpointing(rows: DataFrame) -> DataFrame:
         (checkpointing, COLUMNS),
     ],
 )
-def test_what_an_app_uses(spark: SparkSession, fn: Any, used: list[str]) -> None:
+def test_what_an_app_uses(spark: SparkSession, fn: Any, pruned: list[str]) -> None:
     empty = spark.createDataFrame([], SCHEMA)
-    assert list(used_by(lx.App(fn, WINDOWS), empty, ("meter", "_event")).names) == used
+    assert list(columns_used_by(lx.App(fn, WINDOWS), empty, ("meter", "_event")).names) == pruned
 
 
 def test_what_is_needed_always_is_used(spark: SparkSession) -> None:
     empty = spark.createDataFrame([], SCHEMA)
-    used = used_by(lx.App(totals, WINDOWS), empty, ("meter", "_event", "n"))
-    assert list(used.names) == ["meter", "n", "kwh", "_event"]
+    pruned = columns_used_by(lx.App(totals, WINDOWS), empty, ("meter", "_event", "n"))
+    assert list(pruned.names) == ["meter", "n", "kwh", "_event"]
     rows = spark.createDataFrame([("s", 1, 2, 3.0, None, 4)], SCHEMA)
-    assert used.narrow(rows).columns == ["meter", "n", "kwh", "_event"]
-    wide = used.widen(used.narrow(rows))
+    assert pruned.narrow(rows).columns == ["meter", "n", "kwh", "_event"]
+    wide = pruned.widen(pruned.narrow(rows))
     assert wide.columns == rows.columns
     assert wide.first() == (None, 1, 2, 3.0, None, None)
 

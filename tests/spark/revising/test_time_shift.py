@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import laxity as lx
-from laxity.core.revise import Journey
+from laxity.core.revise import TimeShift
 from laxity.spark.revising.time_shift import Sent
 from laxity.spark.storage.files import LocalFiles
 from support import readings, traces
@@ -86,7 +86,7 @@ def _check_ways(files: LocalFiles) -> None:
     """Journeys that are over are forgotten; the last one went a whole number of days."""
     names = files.names("app/ways")
     assert len(files.names("app/in")) <= len(names) <= 4
-    ways: list[Journey] = []
+    ways: list[TimeShift] = []
     for name in names:
         content = files.read(f"app/ways/{name}")
         assert content is not None

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from laxity.spark.rows.background import Asides
+from laxity.spark.rows.background import BackgroundJobs
 from laxity.spark.rows.materialize import Loan
-from laxity.spark.rows.partitioning import brought_together
-from laxity.spark.storage.resident import MANY, Piece, Standing
+from laxity.spark.rows.partitioning import co_partitioned
+from laxity.spark.storage.resident import MANY, Chunk, ResidentTables
 from support.stores import Store
 
 
@@ -16,30 +16,30 @@ class Batches(Store):
     """A table that each batch adds rows to, from files and at hand; they expire."""
 
     def laid(self, rows: DataFrame) -> DataFrame:
-        return brought_together(rows, ["key"])
+        return co_partitioned(rows, ["key"])
 
     def add(self, rows: DataFrame, floor: int, anew: bool = False) -> None:
-        tables, aside = self.turn(), Asides()
+        tables, background = self.turn(), BackgroundJobs()
         newest = len(self.commits) + 4
-        piece = Piece.of(self.laid(rows.selectExpr("id", "CAST(id AS STRING) AS key")), newest)
-        tables.stay("t", [piece], aside, anew)
+        piece = Chunk.of(self.laid(rows.selectExpr("id", "CAST(id AS STRING) AS key")), newest)
+        tables.stay("t", [piece], background, anew)
         if anew:
             tables.replace("t", piece.leaf.rows)
         else:
             tables.append("t", piece.leaf.rows, expire_by="id", newest=newest)
             tables.expire("t", floor)
-        self.commit(tables, aside)
+        self.commit(tables, background)
 
     def ids(self) -> list[int]:
         """What is at hand, which must be what the files hold."""
-        aside = Asides()
-        seen = self.turn().at_hand("t", self.laid, aside)
+        background = BackgroundJobs()
+        seen = self.turn().at_hand("t", self.laid, background)
         read = self.turn().read("t")
         if seen is None or read is None:
             assert seen is read
             return []
         ids = [sorted(row["id"] for row in rows.collect()) for rows in (seen, read)]
-        aside.end()
+        background.end()
         assert ids[0] == ids[1]
         assert "Exchange" not in seen.groupBy("key").count()._jdf.queryExecution().toString()
         return ids[0]
@@ -64,7 +64,7 @@ def test_a_table_at_hand_is_what_its_files_hold(batches: Batches, spark: SparkSe
         added = [id_ for low in range(n + 1) for id_ in range(low, low + 5)]
         assert batches.ids() == sorted(id_ for id_ in added if id_ >= n - 4)
     assert len(batches.kept() - before) <= MANY + 1
-    batches.standing = Standing()
+    batches.standing = ResidentTables()
     batches.add(spark.range(46, 51), floor=0)
     assert not batches.standing.pieces
     assert batches.ids()[-1] == 50
@@ -88,22 +88,22 @@ def test_rows_that_replace_a_table_replace_what_is_at_hand(
 def test_a_table_beside_another_is_at_hand_with_it(batches: Batches, spark: SparkSession) -> None:
     """Its rows stay with the other's, and after a restart both are read."""
     for restart in (False, True):
-        tables, aside = batches.turn(), Asides()
+        tables, background = batches.turn(), BackgroundJobs()
         for name, ids in (("t", spark.range(5)), ("late", spark.range(7, 9))):
             rows = batches.laid(ids.selectExpr("id", "CAST(id AS STRING) AS key"))
-            piece = Piece.of(rows, newest=9)
-            tables.stay("t", [piece], aside)
+            piece = Chunk.of(rows, newest=9)
+            tables.stay("t", [piece], background)
             tables.append(name, piece.leaf.rows, expire_by="id", newest=9)
-        batches.commit(tables, aside)
+        batches.commit(tables, background)
         if restart:
-            batches.standing = Standing()
-        aside = Asides()
-        seen = batches.turn().at_hand("t", batches.laid, aside, beside="late")
+            batches.standing = ResidentTables()
+        background = BackgroundJobs()
+        seen = batches.turn().at_hand("t", batches.laid, background, beside="late")
         assert seen is not None
         ids_seen = sorted(row["id"] for row in seen.collect())
         assert ids_seen == sorted([0, 1, 2, 3, 4, 7, 8] * (2 if restart else 1))
         assert batches.standing.pieces["late"] == ()
-        aside.end()
+        background.end()
 
 
 @pytest.mark.spark
@@ -112,7 +112,7 @@ def test_another_branch_has_tables_of_its_own_at_hand(
 ) -> None:
     batches.add(spark.range(1), floor=0)
     other = batches.turn().called(lambda name: f"x-{name}")
-    assert other.at_hand("t", batches.laid, Asides()) is None
+    assert other.at_hand("t", batches.laid, BackgroundJobs()) is None
 
 
 def test_rows_on_loan_are_let_go_of_once() -> None:
@@ -120,8 +120,8 @@ def test_rows_on_loan_are_let_go_of_once() -> None:
     Loan(lambda: gone.append(1)).end()
     assert gone == [1]
     loan = Loan(lambda: gone.append(2))
-    let_go = loan.extended()
+    release = loan.extended()
     loan.end()
     assert gone == [1]
-    let_go()
+    release()
     assert gone == [1, 2]

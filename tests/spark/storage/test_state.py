@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from laxity.errors import StateError
-from laxity.spark.rows.background import Asides
+from laxity.spark.rows.background import BackgroundJobs
 from laxity.spark.storage.checkpoint import Segment, Table
 from laxity.spark.storage.segments import FAN, fold
 from support.stores import Store
@@ -95,9 +95,9 @@ def test_tables_that_share_a_folder_are_written_by_one_job_and_keep_apart(store:
         turn.append("t", store.rows(batch, batch + 1), within="both")
         if batch % 2:  # a column of the same name is another thing here
             turn.replace("last", store.rows(batch, batch + 2).selectExpr("name AS id"), "both")
-        aside = Asides()
-        turn.begin("both", aside, n_rows=3)
-        store.commit(turn, aside)
+        background = BackgroundJobs()
+        turn.begin("both", background, n_rows=3)
+        store.commit(turn, background)
         assert len(list(store.folder.glob(f"state/both/{batch}/*.parquet"))) <= 2
     assert store.ids() == list(range(9))
     last = store.turn().read("last")
@@ -110,15 +110,15 @@ def test_tables_that_share_a_folder_are_written_by_one_job_and_keep_apart(store:
 
 @pytest.mark.spark
 def test_a_table_comes_in_time_for_the_folder_it_shares(store: Numbers) -> None:
-    turn, aside = store.turn(), Asides()
-    turn.begin("both", aside)  # nothing to write yet
+    turn, background = store.turn(), BackgroundJobs()
+    turn.begin("both", background)  # nothing to write yet
     turn.append("t", store.rows(0, 1), within="both")
-    turn.begin_own(aside)  # this is not its own
+    turn.begin_own(background)  # this is not its own
     turn.replace("last", store.rows(0, 1), within="both")
-    turn.begin("both", aside)
+    turn.begin("both", background)
     with pytest.raises(StateError, match="table late is too late for folder both"):
         turn.append("late", store.rows(1, 2), within="both")
-    store.commit(turn, aside)
+    store.commit(turn, background)
     assert store.ids() == [0]
 
 
@@ -129,7 +129,7 @@ def test_uncommitted_writes_do_not_count_and_are_overwritten(store: Numbers) -> 
     store.commit(turn)
     lost = store.turn()
     lost.append("t", store.rows(5, 9))
-    lost.write(Asides())
+    lost.write(BackgroundJobs())
     assert store.ids() == [0, 1, 2, 3, 4]
     again = store.turn()
     again.append("t", store.rows(7, 8))
@@ -161,7 +161,7 @@ def test_a_failed_write_fails_the_batch(store: Numbers) -> None:
     turn = store.turn()
     turn.append("t", store.rows(0, 1).withColumn("name", F.raise_error(F.lit("bad luck"))))
     with pytest.raises(Exception, match="bad luck"):
-        turn.write(Asides())
+        turn.write(BackgroundJobs())
 
 
 def test_a_table_reads_back_from_its_json() -> None:
@@ -170,7 +170,7 @@ def test_a_table_reads_back_from_its_json() -> None:
 
 
 def test_a_write_that_has_begun_is_not_begun_again(spark: SparkSession, tmp_path: Path) -> None:
-    store, aside = Numbers(spark, tmp_path), Asides()
+    store, background = Numbers(spark, tmp_path), BackgroundJobs()
     tables, written = store.turn(), list[int]()
 
     def made() -> DataFrame:
@@ -178,9 +178,9 @@ def test_a_write_that_has_begun_is_not_begun_again(spark: SparkSession, tmp_path
         return store.rows(0, 3)
 
     tables.append("t", store.rows(0, 0), made=made)
-    tables.begin("t", aside)
-    tables.write(aside)
-    tables.write(aside)
+    tables.begin("t", background)
+    tables.write(background)
+    tables.write(background)
     assert written == [1]
     store.commit(tables)
     assert store.ids() == [0, 1, 2]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from laxity.core.history import Points, Recorded, points_of, save_history
-from laxity.core.merge import MergeMemory
+from laxity.core.merge import MergeState
 from laxity.core.slack import Fixed, SlackRule
 from laxity.durations import Duration
 from laxity.errors import ConfigError
@@ -72,5 +72,5 @@ def _points(stream: Stream, seconds: float) -> dict[str, Points]:
 
 
 def _remembered(memory: dict[str, Any]) -> list[list[int]]:
-    points: list[list[int]] = MergeMemory.model_validate(memory).rule.get("points", [])
+    points: list[list[int]] = MergeState.model_validate(memory).rule.get("points", [])
     return points

@@ -6,20 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from laxity.errors import ConfigError
-
-RETRACTED = "retracted"  # the `_status` of a result that is no more
-KEY = "laxity.key"  # metadata of a result's key and window columns; Parquet keeps it
-
-
-def keyed(results: DataFrame, by: Sequence[str]) -> DataFrame:
-    """Results whose key and window columns are marked, so that `latest` knows them."""
-    marks = {name: {**results.schema[name].metadata, KEY: True} for name in by}
-    return results.select(
-        *(
-            F.col(name).alias(name, metadata=marks[name]) if name in marks else F.col(name)
-            for name in results.columns
-        )
-    )
+from laxity.spark.rows.results import KEY, RETRACTED
 
 
 def latest(results: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:

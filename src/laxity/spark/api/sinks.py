@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from laxity.errors import ConfigError, ContractWarning
 from laxity.spark.storage.files import Files, open_files
-from laxity.spark.storage.parquet_writer import write_folder
+from laxity.spark.storage.parquet_writer import write_parquet
 
 
 class Sink(Protocol):
@@ -67,7 +67,7 @@ class ParquetSink:
     def write(self, rows: DataFrame, batch_id: int) -> None:
         """Write one batch into a folder of its own."""
         assert self._files is not None
-        write_folder(rows, self._files, f"batch_id={batch_id}")
+        write_parquet(rows, self._files, f"batch_id={batch_id}")
 
     def forget(self, batch_id: int) -> None:
         """Remove the batch's folder."""

@@ -19,7 +19,7 @@ from laxity.spark.engine.batch import BatchRunner, Plan
 from laxity.spark.engine.batch_stats import packed
 from laxity.spark.engine.branch import Branch
 from laxity.spark.jvm.class_cache import remember
-from laxity.spark.merging.tuning import check_deadline, fitted_aside
+from laxity.spark.merging.tuning import check_deadline, fitted_in_background
 from laxity.spark.storage.checkpoint import Checkpoint
 from laxity.spark.storage.files import is_local
 
@@ -32,7 +32,7 @@ AVAILABLE_NOW: Literal["available_now"] = "available_now"
 
 
 @dataclass(frozen=True)
-class Start:
+class Launch:
     """What a stream has come to: its branches, the rows of its sources, the results' columns."""
 
     branch: Branch
@@ -59,7 +59,7 @@ class Start:
         try:
             if interval is not None:
                 check_deadline(self.branch, self.rows, held, every_us)
-            branch, end = fitted_aside(self.branch)
+            branch, end = fitted_in_background(self.branch)
             sink.open(spark, held.identity.id, held.last_id)
             dated = "_arrival" in self.schema.names
             runner = BatchRunner(Plan(name, branch, sink, dated, self.deadline_us), held)

@@ -20,19 +20,19 @@ from laxity.durations import Duration, duration_us
 from laxity.errors import ConfigError
 from laxity.spark.api.query import Query
 from laxity.spark.api.sinks import Sink
-from laxity.spark.api.start import Start
+from laxity.spark.api.start import Launch
 from laxity.spark.engine.branch import Branch, made_columns
-from laxity.spark.engine.source import OWN, Source, check_name, union
+from laxity.spark.engine.source import Source, check_name, union
 from laxity.spark.engine.stage import Apply, Stage
-from laxity.spark.merging.counts import CAME
 from laxity.spark.merging.join import Join
 from laxity.spark.merging.merge import Merge
 from laxity.spark.merging.tuning import tuned_by
 from laxity.spark.revising.app import App
-from laxity.spark.revising.column_pruning import used_by
+from laxity.spark.revising.column_pruning import columns_used_by
 from laxity.spark.revising.late_rows import checked_trigger
 from laxity.spark.revising.places import places_in
 from laxity.spark.revising.revise import Revise
+from laxity.spark.rows.columns import CAME, OWN
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Stream:
         places = places_in(self.schema, keys, period, sequence)
         lateness_us = duration_us(lateness, "lateness")
         app.check(self._empty(), keys)
-        alone, used = not self.stages, used_by(app, self._empty(), places.columns)
+        alone, used = not self.stages, columns_used_by(app, self._empty(), places.columns)
         stage = Revise(app, places, used, lateness_us, checked_trigger(trigger), alone)
         return self._then(stage, stage.empty_results(self._empty()).schema)
 
@@ -184,7 +184,7 @@ class Stream:
         and end, or None for as fast as possible. The effective contract is printed.
         """
         branch = replace(self.branch, name="")
-        start = Start(branch, self.rows, self.schema, self.deadline_us)
+        start = Launch(branch, self.rows, self.schema, self.deadline_us)
         return start(name, sink, str(checkpoint), trigger)
 
 

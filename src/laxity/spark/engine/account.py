@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 
 from laxity.core.ledger import Fates
 from laxity.errors import ContractError
-from laxity.spark.engine.branch_runner import Flow
+from laxity.spark.engine.branch_runner import BranchResult
 from laxity.spark.engine.stage import Outcome
 from laxity.spark.storage.rejected_rows import DEAD, LATE, dead_rows, late_rows, post, refused_rows
 from laxity.spark.storage.state import Tables
@@ -34,7 +34,7 @@ class Posted:
     late: Callable[[], int]
 
 
-def post_letters(flows: Sequence[Flow], tables: Tables, batch_id: int) -> Posted:
+def post_letters(flows: Sequence[BranchResult], tables: Tables, batch_id: int) -> Posted:
     """Plan to write the rows that did not make it."""
     dead: tuple[list[DataFrame], list[DataFrame]] = ([], [])  # of the ledger's rows, and of others
     late: tuple[list[DataFrame], list[DataFrame]] = ([], [])
@@ -51,7 +51,7 @@ def post_letters(flows: Sequence[Flow], tables: Tables, batch_id: int) -> Posted
     return Posted(post(tables, DEAD, *dead), post(tables, LATE, *late))
 
 
-def settle(flows: Sequence[Flow], posted: Posted, n_results: int) -> Fates:
+def settle(flows: Sequence[BranchResult], posted: Posted, n_results: int) -> Fates:
     """What became of every row of the batch, once all is written."""
     _check_written(flows[-1], n_results)
     told = [one.fates() for flow in flows for one in _followed(flow) if one.fates is not None]
@@ -71,7 +71,7 @@ def settle(flows: Sequence[Flow], posted: Posted, n_results: int) -> Fates:
     )
 
 
-def _check_written(query: Flow, n_results: int) -> None:
+def _check_written(query: BranchResult, n_results: int) -> None:
     """Where released rows are the results, see that each was written."""
     last = query.outcomes[-1] if query.outcomes else None
     if last is None or not last.whole:
@@ -84,17 +84,17 @@ def _check_written(query: Flow, n_results: int) -> None:
         )
 
 
-def _released(flow: Flow) -> int:
+def _released(flow: BranchResult) -> int:
     """How many rows left the part of a branch where they are followed."""
     told = [one.fates().released for one in _followed(flow) if one.fates is not None]
     return told[-1] if told else flow.taken.intake.live
 
 
-def _passes_whole(flow: Flow) -> bool:
+def _passes_whole(flow: BranchResult) -> bool:
     """Whether what a branch passes on to another is its own rows, not what it made of them."""
     return len(_followed(flow)) == len(flow.outcomes)
 
 
-def _followed(flow: Flow) -> list[Outcome]:
+def _followed(flow: BranchResult) -> list[Outcome]:
     """What the stages made of the rows until one made other rows of them."""
     return list(takewhile(lambda outcome: outcome.fates is not None, flow.outcomes))

@@ -9,15 +9,16 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from laxity.spark.engine.source import OWN, RANK, Source, quoted_name
-from laxity.spark.rows.runtime_literal import EVENT_US, changing_in
+from laxity.spark.engine.source import Source
+from laxity.spark.rows.columns import EVENT_US, OWN, RANK, quoted_name
+from laxity.spark.rows.runtime_literal import runtime_sql
 
 FUTURE = "in the future"
 
 
 def stamped(rows: DataFrame, sources: Sequence[Source], start_us: int) -> DataFrame:
     """The rows, dead ones known; those that tell no arrival came when the batch began."""
-    start = f"timestamp_micros({changing_in(start_us, f'coalesce({EVENT_US}, 0L)')})"
+    start = f"timestamp_micros({runtime_sql(start_us, f'coalesce({EVENT_US}, 0L)')})"
     told = any(source.arrival is not None for source in sources)
     arrival = f"coalesce(_arrival, {start})" if told else start
     # as numbers, which are cheaper to add than times

@@ -29,22 +29,17 @@ from laxity.core.report import Latency, Promise, Report
 from laxity.errors import StateError
 from laxity.spark.api.sinks import Sink
 from laxity.spark.engine.account import post_letters, settle
-from laxity.spark.engine.batch_stats import (
-    arrival_columns,
-    measured,
-    n_results,
-    read_latency,
-    riding,
-)
+from laxity.spark.engine.batch_stats import arrival_columns, n_results, read_latency
 from laxity.spark.engine.branch import Branch
-from laxity.spark.engine.branch_runner import Batch, Course, Flow
+from laxity.spark.engine.branch_runner import Batch, BranchResult, BranchRunner
 from laxity.spark.engine.failures import explained
 from laxity.spark.engine.phases import Phases
 from laxity.spark.engine.stage import Outcome
-from laxity.spark.rows.background import Asides
+from laxity.spark.rows.background import BackgroundJobs
+from laxity.spark.rows.measure import measure, observe
 from laxity.spark.rows.wall import now_us
 from laxity.spark.storage.checkpoint import Checkpoint, Commit
-from laxity.spark.storage.resident import Standing
+from laxity.spark.storage.resident import ResidentTables
 from laxity.spark.storage.segments import sweep
 from laxity.spark.storage.state import Tables
 
@@ -89,9 +84,9 @@ class BatchRunner:
         )
         if checkpoint.last:
             self._progress.restore(checkpoint.last.memories[PROGRESS], now_us())
-        self._standing = Standing()
+        self._standing = ResidentTables()
         self._rides = not plan.branch.stages and plan.sink.one_pass
-        self._course = Course(plan.branch, self._progress, self._rides, plan.dated)
+        self._course = BranchRunner(plan.branch, self._progress, self._rides, plan.dated)
         self._result_columns = [n_results()]
         if plan.dated:
             self._result_columns += arrival_columns(constant=False)
@@ -118,12 +113,12 @@ class BatchRunner:
         phases = Phases(rows.sparkSession, f"{self._plan.pipeline} · batch {batch_id}")
         committed = last.tables if last else {}
         tables = Tables(rows.sparkSession, checkpoint.files, committed, batch_id, self._standing)
-        aside = Asides()
+        background = BackgroundJobs()
         try:
             with phases.phase("intake"):
                 began_us = checkpoint.began_us(batch_id) or started_us
                 files = checkpoint.files
-                batch = Batch(batch_id, started_us, self.n_run, last, tables, aside, files)
+                batch = Batch(batch_id, started_us, self.n_run, last, tables, background, files)
                 at_hand = self._course.take_in(rows, began_us, batch)
             with phases.phase("stages"):
                 flows = self._course.through(at_hand, batch)
@@ -131,16 +126,16 @@ class BatchRunner:
                 if self._rides:  # only then is it known what came, and whether there are letters
                     results = self._emit(flows[-1], batch_id)
                 letters = post_letters(flows, tables, batch_id)
-                tables.begin_own(aside)
+                tables.begin_own(background)
                 if not self._rides:
                     results = self._emit(flows[-1], batch_id)
             with phases.phase("state"):
                 for outcome in (one for flow in flows for one in flow.outcomes):
                     outcome.planned()
-                tables.write(aside)
+                tables.write(background)
                 fates = settle(flows, letters, results["n_results"])
         finally:
-            aside.end()
+            background.end()
         with phases.phase("commit"):
             arrivals = results if self._plan.dated else flows[-1].taken.numbers
             report = Report(
@@ -168,7 +163,7 @@ class BatchRunner:
                 sweep(checkpoint.files, checkpoint.kept)
         _log(report)
 
-    def _emit(self, flow: Flow, batch_id: int) -> dict[str, Any]:
+    def _emit(self, flow: BranchResult, batch_id: int) -> dict[str, Any]:
         """Write the results; how many they are and when their rows arrived."""
         sink, rows, taken = self._plan.sink, flow.rows, flow.taken
         if flow.outcomes and flow.outcomes[-1].empty:
@@ -181,7 +176,7 @@ class BatchRunner:
             sink.write(rows, batch_id)
             numbers = taken.numbers | {"n_results": taken.intake.live}
         else:
-            observed, seen = riding(rows, self._result_columns)
+            observed, seen = observe(rows, self._result_columns)
             sink.write(observed, batch_id)
             numbers = seen.get
         if not numbers["n_results"]:
@@ -191,7 +186,7 @@ class BatchRunner:
     def _emit_cached(self, rows: DataFrame, batch_id: int) -> dict[str, Any]:
         """The same for a sink that may read its rows any number of times."""
         try:
-            numbers = measured(rows, self._result_columns)
+            numbers = measure(rows, self._result_columns)
             if numbers["n_results"]:
                 self._plan.sink.write(rows, batch_id)
             return numbers
@@ -205,7 +200,7 @@ class BatchRunner:
         seen = latency.max_s if latency else None
         return (Promise(name="deadline", bound=deadline_us / 1e6, seen=seen, unit="s"),)
 
-    def _commit(self, report: Report, flows: Sequence[Flow], tables: Tables) -> Commit:
+    def _commit(self, report: Report, flows: Sequence[BranchResult], tables: Tables) -> Commit:
         memories = _by_stage(flows, lambda outcome: outcome.memory())
         return Commit(
             batch_id=report.batch_id,
@@ -225,7 +220,7 @@ def _log(report: Report) -> None:
 
 
 def _by_stage(
-    flows: Sequence[Flow], told: Callable[[Outcome], dict[str, Any]]
+    flows: Sequence[BranchResult], told: Callable[[Outcome], dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """What the outcomes tell, by the name of the stage; without those that tell nothing."""
     pairs = [(flow.branch.label(s.name), told(o)) for flow in flows for s, o in flow.staged]

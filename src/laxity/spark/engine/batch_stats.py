@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.progress import Heard, SourceState
 from laxity.core.report import Latency
-from laxity.spark.engine.source import RANK
+from laxity.spark.rows.columns import RANK, rank_of
 
 ACCURACY = 1_000  # of latency percentiles: a rank is off by a thousandth at most
 
 
 @dataclass(frozen=True)
-class Intake:
+class BatchStats:
     """What one micro-batch brought; `came` are the rows by input, dead ones included."""
 
     came: dict[str, int]
@@ -58,16 +58,6 @@ def live(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     return unpacked(rows.where("_dead IS NULL"), names, without=("_dead", "_raw"))
 
 
-def rank_of(names: Sequence[str]) -> str:
-    """A row's source as its place among the names, as SQL.
-
-    >>> rank_of(["bus", "scats"])
-    "CAST(CASE WHEN _source = 'scats' THEN 1 ELSE 0 END AS BIGINT)"
-    """
-    places = "".join(f" WHEN _source = '{name}' THEN {n}" for n, name in enumerate(names) if n)
-    return f"CAST({f'CASE{places} ELSE 0 END' if places else '0'} AS BIGINT)"
-
-
 def intake_columns(names: Sequence[str]) -> list[Column]:
     """The aggregates of packed rows that an Intake is made of."""
     dead = F.col("_dead")
@@ -91,7 +81,7 @@ def intake_columns(names: Sequence[str]) -> list[Column]:
     ]
 
 
-def read_intake(names: Sequence[str], numbers: dict[str, Any]) -> Intake:
+def read_intake(names: Sequence[str], numbers: dict[str, Any]) -> BatchStats:
     """The Intake in a row of numbers."""
     came = {name: numbers[f"in_{n}"] for n, name in enumerate(names)}
     dead = [numbers[f"dead_{n}"] for n in range(len(names))]
@@ -99,7 +89,7 @@ def read_intake(names: Sequence[str], numbers: dict[str, Any]) -> Intake:
         name: Heard(n_rows=came[name] - dead[n], newest_us=numbers[f"newest_{n}"])
         for n, name in enumerate(names)
     }
-    return Intake(came, sum(dead), heard)
+    return BatchStats(came, sum(dead), heard)
 
 
 @dataclass(frozen=True)
@@ -126,7 +116,7 @@ class Taken:
         return self
 
     @cached_property
-    def intake(self) -> Intake:
+    def intake(self) -> BatchStats:
         """What the batch brought."""
         return read_intake(self.names, self.numbers)
 
@@ -162,15 +152,3 @@ def read_latency(numbers: dict[str, Any], emitted_us: int, of_results: bool) -> 
         max_s=(emitted_us - oldest_us) / 1e6,
         of="results" if of_results else "input",
     )
-
-
-def measured(rows: DataFrame, columns: Sequence[Column]) -> dict[str, Any]:
-    """The aggregates, in a job of their own."""
-    (numbers,) = rows.agg(*columns).collect()
-    return numbers.asDict()
-
-
-def riding(rows: DataFrame, columns: Sequence[Column]) -> tuple[DataFrame, Observation]:
-    """Rows that are observed by whichever job reads them all; ask the Observation after it."""
-    seen = Observation()
-    return rows.observe(seen, *columns), seen

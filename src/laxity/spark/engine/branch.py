@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from laxity.core.slack import SlackRule
-from laxity.spark.engine.source import NO_TIMESTAMP, OWN, Source, quoted
+from laxity.spark.engine.source import NO_TIMESTAMP, Source
 from laxity.spark.engine.stage import Stage
-from laxity.spark.merging.counts import CAME
 from laxity.spark.merging.merge import Merge
-from laxity.spark.rows.runtime_literal import changing
+from laxity.spark.rows.columns import CAME, OWN, quoted
+from laxity.spark.rows.runtime_literal import runtime_literal
 
 _INTAKE = ("_source", "_event", "_arrival", "_seq", "_dead", "_raw")
 
@@ -120,7 +120,9 @@ def together(own: DataFrame, made: Sequence[DataFrame], began_us: int) -> DataFr
 
     A source's row came when it arrived, what was made in this batch when that began.
     """
-    began = F.timestamp_micros(changing(began_us, F.coalesce(F.unix_micros("_event"), F.lit(0))))
+    began = F.timestamp_micros(
+        runtime_literal(began_us, F.coalesce(F.unix_micros("_event"), F.lit(0)))
+    )
     parts = [own.withColumn(CAME, F.col("_arrival"))]
     parts += [rows.withColumn(CAME, began) for rows in made]
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)

@@ -20,17 +20,16 @@ from laxity.spark.engine.batch_stats import (
     arrival_columns,
     intake_columns,
     live,
-    measured,
     packed,
-    riding,
     unpacked,
 )
 from laxity.spark.engine.branch import Branch, made_rows, sources_rows, together
 from laxity.spark.engine.stage import Outcome, Stage, Start, Turn
 from laxity.spark.merging.merge import Merge
-from laxity.spark.rows.background import Asides
+from laxity.spark.rows.background import BackgroundJobs
 from laxity.spark.rows.materialize import Loan, kept
-from laxity.spark.rows.partitioning import brought_together
+from laxity.spark.rows.measure import measure, observe
+from laxity.spark.rows.partitioning import co_partitioned
 from laxity.spark.storage.checkpoint import Commit
 from laxity.spark.storage.files import Files
 from laxity.spark.storage.state import Tables
@@ -45,7 +44,7 @@ class Batch:
     n_run: int
     last: Commit | None
     tables: Tables
-    aside: Asides
+    background: BackgroundJobs
     files: Files
 
     def memory(self, label: str) -> dict[str, Any]:
@@ -55,11 +54,11 @@ class Batch:
     def start(self, branch: Branch, loan: Loan | None) -> Start:
         """What a branch's first stage may know before it is known what came."""
         memory = self.memory(branch.label(branch.stages[0].name))
-        return Start(memory, self.tables.called(branch.label), self.aside, loan)
+        return Start(memory, self.tables.called(branch.label), self.background, loan)
 
 
 @dataclass(frozen=True)
-class Flow:
+class BranchResult:
     """What came of a micro-batch in one branch."""
 
     branch: Branch
@@ -111,7 +110,7 @@ class AtHand:
     loan: Loan | None = None
 
 
-class Course:
+class BranchRunner:
     """Takes micro-batches through the branches of a query, the last of which is `query`.
 
     `rides`: there are no stages and one pass at the sink, so rows are counted there. `dated`: the
@@ -131,13 +130,13 @@ class Course:
         names = [source.name for source in query.sources]
         if self._rides:
             rows = stamped(rows, query.sources, began_us)
-            observed, seen = riding(rows, self._columns[query.name])
+            observed, seen = observe(rows, self._columns[query.name])
             all_rows = self._all_rows(rows)
             advance = self._advance(query, {}, batch)
             taken = Taken(live(observed, names), all_rows, lambda: seen.get, query.names, advance)
             return AtHand(all_rows, {query.name: taken})
         at_hand = kept(_by_key(rows, query))
-        batch.aside.last((loan := Loan(at_hand.let_go)).end)
+        batch.background.last((loan := Loan(at_hand.release)).end)
         kept_rows = stamped(at_hand.rows, query.sources, began_us)
         all_rows = self._all_rows(kept_rows)
         first: dict[str, Taken] = {}
@@ -162,9 +161,9 @@ class Course:
         names = [source.name for source in sources]
         return lambda: unpacked(with_raw(stamped_rows, sources), names)
 
-    def through(self, at_hand: AtHand, batch: Batch) -> list[Flow]:
+    def through(self, at_hand: AtHand, batch: Batch) -> list[BranchResult]:
         """What the branches made of the rows, the query's own last."""
-        flows: dict[str, Flow] = {}
+        flows: dict[str, BranchResult] = {}
         for branch in self._query.walk():
             before = {one.name: flows[one.name] for one in branch.before}
             taken = at_hand.taken.get(branch.name)
@@ -175,7 +174,7 @@ class Course:
                 entire = partial(unpacked, mine, branch.names)
                 taken = self._counted(branch, mine, entire, before, batch)
             outcomes = self._staged(branch, taken, at_hand, before, batch)
-            flows[branch.name] = Flow(branch, taken, outcomes)
+            flows[branch.name] = BranchResult(branch, taken, outcomes)
         return list(flows.values())
 
     def _counted(
@@ -183,7 +182,7 @@ class Course:
         branch: Branch,
         rows: DataFrame,
         entire: Callable[[], DataFrame],
-        before: Mapping[str, Flow],
+        before: Mapping[str, BranchResult],
         batch: Batch,
     ) -> Taken:
         """Packed rows; a job begins to find out what the intake and the stages want to know.
@@ -193,12 +192,12 @@ class Course:
         memories = [(stage, batch.memory(branch.label(stage.name))) for stage in branch.stages]
         asked = [column for stage, memory in memories for column in stage.observes(memory)]
         columns = [*self._columns[branch.name], *asked]
-        observed = batch.aside.begin(lambda: measured(rows, columns))
+        observed = batch.background.begin(lambda: measure(rows, columns))
         alive, advance = live(rows, branch.names), self._advance(branch, before, batch)
         return Taken(alive, entire, observed, branch.names, advance)
 
     def _advance(
-        self, branch: Branch, before: Mapping[str, Flow], batch: Batch
+        self, branch: Branch, before: Mapping[str, BranchResult], batch: Batch
     ) -> Callable[[dict[str, Heard]], dict[str, SourceState]]:
         """How far each input comes with what was heard."""
 
@@ -214,7 +213,7 @@ class Course:
         branch: Branch,
         taken: Taken,
         at_hand: AtHand,
-        before: Mapping[str, Flow],
+        before: Mapping[str, BranchResult],
         batch: Batch,
     ) -> list[Outcome]:
         """What each stage made of the rows, in order."""
@@ -232,7 +231,7 @@ class Course:
                 before=outcomes[-1] if outcomes else None,
                 memory=batch.memory(branch.label(stage.name)),
                 tables=batch.tables.called(branch.label),
-                aside=batch.aside,
+                background=batch.background,
                 files=batch.files,
                 begun=None if outcomes else at_hand.begun.get(branch.name),
                 loan=at_hand.loan,
@@ -249,11 +248,11 @@ class Course:
 def _by_key(rows: DataFrame, query: Branch) -> DataFrame:
     """The rows, those of a key in one place if the first stage works by key."""
     key = query.stages[0].key if query.stages else ()
-    return brought_together(rows, key) if key and set(key) <= set(rows.columns) else rows
+    return co_partitioned(rows, key) if key and set(key) <= set(rows.columns) else rows
 
 
 def _kept(rows: DataFrame, batch: Batch, made: bool = False) -> DataFrame:
     """The rows, kept until the batch is over."""
     at_hand = kept(rows, made)
-    batch.aside.last(at_hand.let_go)
+    batch.background.last(at_hand.release)
     return at_hand.rows

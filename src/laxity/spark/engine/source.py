@@ -26,9 +26,8 @@ from pyspark.sql.types import (
 from laxity.contract import SourceTerms
 from laxity.durations import Duration, duration_us
 from laxity.errors import ConfigError
+from laxity.spark.rows.columns import OWN, quoted
 
-RANK = "_rank"  # a source's name as a number, which costs a third less to keep
-OWN = ("_source", RANK, "_event", "_arrival", "_seq", "_read", "_dead", "_raw")
 NO_TIMESTAMP = "no timestamp"
 BAD_TIMESTAMP = "unparseable timestamp"
 BAD_ROW = "unparseable row"
@@ -185,20 +184,6 @@ def _type_of(name: str, df: DataFrame, column: str, role: str) -> DataType:
         there = ", ".join(df.columns)
         raise ConfigError(f"source {name}: {role} column {column} is missing; there are {there}")
     return df.schema[column].dataType
-
-
-def quoted(column: str) -> Column:
-    """A column by its name, whatever letters that has."""
-    return F.col(quoted_name(column))
-
-
-def quoted_name(column: str) -> str:
-    """The same as SQL.
-
-    >>> quoted_name("a`b")
-    '`a``b`'
-    """
-    return "`" + column.replace("`", "``") + "`"
 
 
 def union(sources: Sequence[Source]) -> DataFrame:

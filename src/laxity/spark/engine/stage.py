@@ -18,8 +18,8 @@ from laxity.core.ledger import Fates
 from laxity.core.progress import SourceState
 from laxity.core.report import Decision, Report
 from laxity.core.slack import Seen
-from laxity.spark.engine.batch_stats import Intake
-from laxity.spark.rows.background import Asides
+from laxity.spark.engine.batch_stats import BatchStats
+from laxity.spark.rows.background import BackgroundJobs
 from laxity.spark.rows.materialize import Loan
 from laxity.spark.storage.files import Files
 from laxity.spark.storage.state import Tables
@@ -35,7 +35,7 @@ class Start:
 
     memory: dict[str, Any]
     tables: Tables
-    aside: Asides
+    background: BackgroundJobs
     loan: Loan | None
 
 
@@ -54,7 +54,7 @@ class Turn(Start):
 
     batch_id: int
     now_us: int
-    intake: Intake
+    intake: BatchStats
     sources: dict[str, SourceState]
     seen: dict[str, Any]
     n_run: int

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True)
-class Leaf:
+class RddLeaf:
     """Columns, rows and the place of each, as Spark has them."""
 
     spark: SparkSession
@@ -26,21 +26,21 @@ class Leaf:
     laid: Any
 
     @staticmethod
-    def copied(rows: DataFrame) -> "Leaf":
+    def copied(rows: DataFrame) -> "RddLeaf":
         """Rows that are at hand, or will be."""
         plan = rows._jdf.queryExecution().analyzed()
-        return Leaf._of(rows, plan.output(), plan.rdd(), plan.outputPartitioning())
+        return RddLeaf._of(rows, plan.output(), plan.rdd(), plan.outputPartitioning())
 
     @staticmethod
-    def made(rows: DataFrame) -> "Leaf":
+    def made(rows: DataFrame) -> "RddLeaf":
         """Rows that are made anew for every job, by a plan that is made once."""
         query = rows._jdf.queryExecution()
         laid = query.executedPlan().outputPartitioning()
-        return Leaf._of(rows, query.analyzed().output(), query.toRdd(), laid)
+        return RddLeaf._of(rows, query.analyzed().output(), query.toRdd(), laid)
 
     @staticmethod
-    def _of(rows: DataFrame, columns: Any, rdd: Any, laid: Any) -> "Leaf":
-        return Leaf(rows.sparkSession, columns, rows.schema, rdd, laid)
+    def _of(rows: DataFrame, columns: Any, rdd: Any, laid: Any) -> "RddLeaf":
+        return RddLeaf(rows.sparkSession, columns, rows.schema, rdd, laid)
 
     @property
     def rows(self) -> DataFrame:
@@ -56,7 +56,7 @@ class Leaf:
         return re.sub(r"#\d+L?", "", self.laid.toString())
 
 
-def rows_of(leaves: Sequence[Leaf]) -> DataFrame:
+def rows_of(leaves: Sequence[RddLeaf]) -> DataFrame:
     """All rows; where each key has its place in all leaves, it has it still.
 
     Columns that are not alike in all of them, as to what may be null, may be null.

@@ -13,13 +13,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from laxity.core.merge import FIRST_US, Frontier, MergeMemory, Read
-from laxity.spark.engine.batch_stats import measured, rank_of
-from laxity.spark.rows.background import Asides
+from laxity.core.merge import FIRST_US, Frontier, MergeState, Read
+from laxity.spark.rows.background import BackgroundJobs
+from laxity.spark.rows.columns import EVENT_US, rank_of
+from laxity.spark.rows.measure import measure
 from laxity.spark.rows.partitioning import ONE_TASK
-from laxity.spark.rows.runtime_literal import EVENT_US, changing_in
+from laxity.spark.rows.runtime_literal import runtime_sql
 
-CAME = "_came"  # when a row came to the merge, where that is not when it arrived
 NEAR = 64  # the part of the way a frontier has come in a batch that is near it
 _IN_ORDER = f"_read IN ('{Read.READY}', '{Read.SLACK}')"
 _LAST = "last"  # the key of the last row read in order
@@ -33,7 +33,7 @@ Numbers = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Fresh:
+class NewRows:
     """The new rows of a batch, as the intake saw them; when the first and the last of them came."""
 
     n_live: int
@@ -43,13 +43,13 @@ class Fresh:
 
 
 @dataclass(frozen=True)
-class Tally:
+class MergeCounts:
     """Counts the rows of one batch, each with its `_read`; `came` says when they came, as SQL."""
 
     sources: tuple[str, ...]
     came: str
-    fresh: Fresh
-    before: MergeMemory
+    fresh: NewRows
+    before: MergeState
     frontier: Frontier
 
     def waiting(self, rows: DataFrame) -> tuple[Callable[[], DataFrame], Callable[[], Numbers]]:
@@ -64,22 +64,22 @@ class Tally:
 
     def none_waits(self, rows: DataFrame) -> Numbers:
         """The counts of new rows if none has to wait."""
-        return self._all(rows, NOTHING | measured(self._near(rows), [_slack(), self._last()]))
+        return self._all(rows, NOTHING | measure(self._near(rows), [_slack(), self._last()]))
 
-    def waited(self, rows: DataFrame, aside: Asides) -> Callable[[], Numbers]:
+    def waited(self, rows: DataFrame, background: BackgroundJobs) -> Callable[[], Numbers]:
         """The counts of the rows that waited, but for the last key of them: only its time."""
         known = self._all_ready()
         if known is not None:
             return lambda: known
         columns = [_ready(), _slack(), _last_us(), self._arrived(), *self._helds()]
-        return aside.begin(lambda: measured(rows, columns))
+        return background.begin(lambda: measure(rows, columns))
 
     def together(self, new: Numbers, old: Numbers, waited: DataFrame | None) -> Numbers:
         """The counts of all rows, and the last key in order; `waited` are the old ones."""
         last, old_us = new[_LAST], old["last_us"]
         if waited is not None and old_us is not None and (last is None or last[0] <= old_us):
-            its_time = waited.where(f"{EVENT_US} = {changing_in(old_us)}")
-            last = max(filter(None, (last, measured(its_time, [self._last()])[_LAST])))
+            its_time = waited.where(f"{EVENT_US} = {runtime_sql(old_us)}")
+            last = max(filter(None, (last, measure(its_time, [self._last()])[_LAST])))
         both = new, old
         return {
             **{name: new[name] + old[name] for name in _SUMS},
@@ -93,7 +93,7 @@ class Tally:
         """Of new rows those that may be of slack or have to wait, and most likely the last one."""
         if self._since_us == FIRST_US:
             return rows
-        return rows.where(f"{EVENT_US} >= {changing_in(self._since_us)}")
+        return rows.where(f"{EVENT_US} >= {runtime_sql(self._since_us)}")
 
     @property
     def _since_us(self) -> int:
@@ -107,7 +107,7 @@ class Tally:
         n_ready = self.fresh.n_live - self.fresh.n_late - near[Read.SLACK] - near["held"]
         counts = NOTHING | near | {Read.READY: n_ready}
         if near[_LAST] is None and n_ready:
-            counts |= measured(rows, [self._last()])
+            counts |= measure(rows, [self._last()])
         if self.fresh.n_live > near["held"]:
             counts["arrived_us"] = self._first_us(rows, near["held_arrived_us"])
         return counts
@@ -118,7 +118,7 @@ class Tally:
         if first_us == last_us or first_us != held_us:  # else it may be one that has to wait
             assert first_us is not None
             return first_us
-        return int(measured(rows, [self._arrived()])["arrived_us"])
+        return int(measure(rows, [self._arrived()])["arrived_us"])
 
     def _all_ready(self) -> Numbers | None:
         """The counts of the rows that waited, if every source is past them."""

@@ -18,12 +18,13 @@ from pydantic import BaseModel, ConfigDict
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from laxity.core.merge import MergeMemory, Read
+from laxity.core.merge import MergeState, Read
 from laxity.durations import show_us
-from laxity.spark.engine.batch_stats import riding
 from laxity.spark.engine.stage import Outcome, Stage, Turn
-from laxity.spark.rows.partitioning import gathered
-from laxity.spark.rows.runtime_literal import EVENT_US, changing
+from laxity.spark.rows.columns import EVENT_US
+from laxity.spark.rows.measure import observe
+from laxity.spark.rows.partitioning import coalesced
+from laxity.spark.rows.runtime_literal import runtime_literal
 
 WINDOW = "window"
 GHOST_WINDOWS = 20
@@ -32,7 +33,7 @@ BOTH_NEW, LEFT_NEW, RIGHT_NEW = 0, 1, 2  # which rows of a pair this batch has r
 _Parts = list[tuple[DataFrame, tuple[int, ...]]]  # rows, and the kinds of pair they can be in
 
 
-class JoinMemory(BaseModel):
+class JoinState(BaseModel):
     """What a join carries from batch to batch.
 
     `read_us`: the newest time read. `merge_us`: where the merge point was. `floor_us`: rows before
@@ -75,11 +76,11 @@ class Join(Stage):
         if merge.empty:
             nothing = self.among(rows.where("false"))
             return Outcome(nothing, lambda: turn.memory, numbers=_nothing, empty=True)
-        memory = JoinMemory.model_validate(turn.memory)
+        memory = JoinState.model_validate(turn.memory)
         new, old = self._new(rows), turn.tables.read(WINDOW)
         if old is not None:
-            old = gathered(old, turn.intake.live)
-        pairs, seen = riding(self.pairs(new, old, memory.read_us), _counts())
+            old = coalesced(old, turn.intake.live)
+        pairs, seen = observe(self.pairs(new, old, memory.read_us), _counts())
         floor_us = self._floor_us(memory)
         self._keep(new, turn, floor_us)
         return Outcome(
@@ -122,7 +123,7 @@ class Join(Stage):
         clock_us = (
             second["us"]
             if read_us is None
-            else F.greatest(second["us"], changing(read_us, second["us"]))
+            else F.greatest(second["us"], runtime_literal(read_us, second["us"]))
         )
         return both.where(F.abs(left_read["us"] - right_read["us"]) <= self.within_us).select(
             *self.on,
@@ -156,7 +157,7 @@ class Join(Stage):
         ]
         return reduce(DataFrame.unionByName, sides)
 
-    def _floor_us(self, memory: JoinMemory) -> int | None:
+    def _floor_us(self, memory: JoinState) -> int | None:
         """The oldest event that this or a later batch may be compared with; it never falls."""
         if memory.read_us is None:
             return None
@@ -181,9 +182,9 @@ class Join(Stage):
 
 
 def _remembered(merge: dict[str, Any], floor_us: int | None) -> dict[str, Any]:
-    after = MergeMemory.model_validate(merge)
+    after = MergeState.model_validate(merge)
     read_us = None if after.position is None else after.position[0]
-    memory = JoinMemory(read_us=read_us, merge_us=after.frontier.merge_us, floor_us=floor_us)
+    memory = JoinState(read_us=read_us, merge_us=after.frontier.merge_us, floor_us=floor_us)
     return memory.model_dump()
 
 

@@ -14,18 +14,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.ledger import Fates
-from laxity.core.merge import FIRST_US, Frontier, Key, MergeMemory, MergeTerms, Read, decide, told
+from laxity.core.merge import FIRST_US, Frontier, Key, MergeState, MergeTerms, Read, decide, told
 from laxity.core.report import Decision
 from laxity.core.slack import Seen
 from laxity.core.tuned import SEEN, Shared, Tuned
 from laxity.core.tuner import TUNING, tuning_of
 from laxity.durations import show_us
-from laxity.spark.engine.batch_stats import rank_of
-from laxity.spark.engine.source import RANK
 from laxity.spark.engine.stage import Outcome, Stage, Turn
-from laxity.spark.merging.counts import CAME, NOTHING, Fresh, Numbers, Tally
-from laxity.spark.rows.partitioning import gathered, in_order
-from laxity.spark.rows.runtime_literal import EVENT_US, changing_in
+from laxity.spark.merging.counts import NOTHING, MergeCounts, NewRows, Numbers
+from laxity.spark.rows.columns import CAME, EVENT_US, RANK, rank_of
+from laxity.spark.rows.partitioning import coalesced, in_order
+from laxity.spark.rows.runtime_literal import runtime_sql
 
 HELD = "held"
 WARM_UP = 10  # batches of a process that teach a slack rule nothing about latency
@@ -58,7 +57,7 @@ class Merge(Stage):
 
     def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
         """Which rows are late, how late, and when the first and the last of all came."""
-        before = MergeMemory.model_validate(memory)
+        before = MergeState.model_validate(memory)
         late = *self._late(before.position), *self._lateness(before.frontier.newest_us)
         came_us = f"IF(_dead IS NULL, unix_micros({self.came}), NULL)"
         came = (f"min({came_us}) AS {_FIRST_CAME}", f"max({came_us}) AS {_LAST_CAME}")
@@ -77,7 +76,7 @@ class Merge(Stage):
         grid = self.rule.rule.grid
         if newest_us is None or not grid:
             return ()
-        late_us = f"greatest({changing_in(newest_us)} - {EVENT_US}, 0L)"
+        late_us = f"greatest({runtime_sql(newest_us)} - {EVENT_US}, 0L)"
         live_us = F.expr(f"IF(_dead IS NULL, {late_us}, NULL)")
         if grid == (1.0,):
             return (F.array(F.max(live_us)).alias("lateness"),)
@@ -92,7 +91,7 @@ class Merge(Stage):
         if not turn.intake.live and frontier.frontier_us == before.frontier.frontier_us:
             return replace(self._nothing_new(rows, before, after), heard=_heard(terms, after, turn))
         read, n_rows = _read(frontier), turn.intake.live + before.n_held
-        tally = Tally(self.sources, self.came, _fresh(turn), before, frontier)
+        tally = MergeCounts(self.sources, self.came, _fresh(turn), before, frontier)
         waiting = rows.withColumn("_read", F.expr(self._marked(read, before.position)))
         new = self._hold(rows, waiting, turn, tally)
         held = turn.tables.read(HELD)
@@ -100,8 +99,8 @@ class Merge(Stage):
         if held is not None:
             held = held.withColumn("_read", F.expr(read))
             waiting = waiting.unionByName(held)
-            old = tally.waited(held, turn.aside)
-        released = gathered(waiting, n_rows).where("_read IS NOT NULL")
+            old = tally.waited(held, turn.background)
+        released = coalesced(waiting, n_rows).where("_read IS NOT NULL")
         if self.came == CAME:
             released = released.drop(CAME)
 
@@ -124,7 +123,7 @@ class Merge(Stage):
         )
 
     def _hold(
-        self, rows: DataFrame, marked: DataFrame, turn: Turn, tally: Tally
+        self, rows: DataFrame, marked: DataFrame, turn: Turn, tally: MergeCounts
     ) -> Callable[[], Numbers]:
         """Keep the new rows that have to wait, forget the old ones that need not any more.
 
@@ -135,14 +134,14 @@ class Merge(Stage):
         if newest and (frontier_us is None or max(newest) > frontier_us):
             still, new = tally.waiting(marked)
             turn.tables.append(HELD, rows, expire_by=EVENT_US, newest=max(newest), made=still)
-            turn.tables.begin(HELD, turn.aside)
+            turn.tables.begin(HELD, turn.background)
         else:
-            new = turn.aside.begin(lambda: tally.none_waits(marked))
+            new = turn.background.begin(lambda: tally.none_waits(marked))
         if frontier_us is not None:
             turn.tables.expire(HELD, frontier_us + 1)
         return new
 
-    def _nothing_new(self, rows: DataFrame, before: MergeMemory, after: MergeMemory) -> Outcome:
+    def _nothing_new(self, rows: DataFrame, before: MergeState, after: MergeState) -> Outcome:
         """No row came and the frontier stands: nothing to do, and no job to find that out."""
         still = {"held": after.n_held, "held_us": after.held_us}
         still |= {"held_arrived_us": after.held_arrived_us}
@@ -168,18 +167,18 @@ class Merge(Stage):
         return tuple(F.expr(key) for key in keys)
 
 
-def _fresh(turn: Turn) -> Fresh:
+def _fresh(turn: Turn) -> NewRows:
     """The new rows, as the intake saw them."""
     seen = turn.seen
     n_late = seen.get(Read.LATE, 0)
-    return Fresh(turn.intake.live, n_late, seen[_FIRST_CAME], seen[_LAST_CAME])
+    return NewRows(turn.intake.live, n_late, seen[_FIRST_CAME], seen[_LAST_CAME])
 
 
 def _read(frontier: Frontier) -> str:
     """How a row is read that is not late, as SQL; null if it is to wait."""
     merge_us, frontier_us = frontier.merge_us, frontier.frontier_us
-    ready = f"{EVENT_US} <= {changing_in(FIRST_US if merge_us is None else merge_us)}"
-    slack = f"{EVENT_US} <= {changing_in(FIRST_US if frontier_us is None else frontier_us)}"
+    ready = f"{EVENT_US} <= {runtime_sql(FIRST_US if merge_us is None else merge_us)}"
+    slack = f"{EVENT_US} <= {runtime_sql(FIRST_US if frontier_us is None else frontier_us)}"
     return f"CASE WHEN {ready} THEN '{Read.READY}' WHEN {slack} THEN '{Read.SLACK}' END"
 
 
@@ -188,12 +187,12 @@ def _before(position: Key, rank: str) -> str:
     us, its_rank, seq = position
     place = f"named_struct('us', {us}L, 'rank', {its_rank}L, 'seq', {seq}L)"
     key = f"named_struct('us', {EVENT_US}, 'rank', CAST({rank} AS BIGINT), 'seq', _seq)"
-    return f"({EVENT_US} <= {changing_in(us)} AND {key} < {place})"
+    return f"({EVENT_US} <= {runtime_sql(us)} AND {key} < {place})"
 
 
-def _before_now(terms: MergeTerms, turn: Turn) -> MergeMemory:
+def _before_now(terms: MergeTerms, turn: Turn) -> MergeState:
     """The memory; for a rule that another merge leads, with what that one decided."""
-    memory = MergeMemory.model_validate(turn.memory)
+    memory = MergeState.model_validate(turn.memory)
     if not isinstance(terms.rule, Shared) or terms.rule.decides:
         return memory
     return memory.model_copy(update={"rule": turn.leads.get("rule", {})})
@@ -206,7 +205,7 @@ def _hearing(terms: MergeTerms, turn: Turn) -> MergeTerms:
     return replace(terms, rule=terms.rule.hearing(turn.heard))
 
 
-def _heard(terms: MergeTerms, after: MergeMemory, turn: Turn) -> dict[str, Seen]:
+def _heard(terms: MergeTerms, after: MergeState, turn: Turn) -> dict[str, Seen]:
     """What the merge that decides is to know of this one and of those before it."""
     rule = terms.rule
     if not isinstance(rule, Shared) or rule.decides:
@@ -222,7 +221,7 @@ def _held_by_clock(terms: MergeTerms, turn: Turn) -> MergeTerms:
     return replace(terms, hold_at_most_us=terms.rule.hold_us(batch_us))
 
 
-def _seen(turn: Turn, before: MergeMemory) -> Seen:
+def _seen(turn: Turn, before: MergeState) -> Seen:
     """What the batch shows the slack rule, and how long what was read before took.
 
     That is until it was out, or until the batch began that passed it on to another merge. The first
@@ -235,7 +234,7 @@ def _seen(turn: Turn, before: MergeMemory) -> Seen:
     return Seen(turn.intake.live, late_us, max(until_us - before.arrived_us, 0))
 
 
-def _decisions(before: MergeMemory, after: MergeMemory) -> tuple[Decision, ...]:
+def _decisions(before: MergeState, after: MergeState) -> tuple[Decision, ...]:
     """The frontier; and the slack with its reason, if a tuner has changed it."""
     values = after.frontier.model_dump(exclude={"why"})
     frontier = Decision(stage="merge", what="frontier", why=told(after.frontier), values=values)
@@ -247,7 +246,7 @@ def _decisions(before: MergeMemory, after: MergeMemory) -> tuple[Decision, ...]:
     return frontier, Decision(stage="merge", what="slack", why=tuning.why, values=values)
 
 
-def _remembered(after: MergeMemory, counts: dict[str, Any]) -> dict[str, Any]:
+def _remembered(after: MergeState, counts: dict[str, Any]) -> dict[str, Any]:
     last = after.position if counts["last"] is None else tuple(counts["last"])
     held = {"position": last, "n_held": counts["held"]}
     held |= {name: counts[name] for name in ("held_us", "held_arrived_us")}

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from laxity.contract import Contract
-from laxity.core.estimator import FitAside, FitNow
+from laxity.core.estimator import FitInBackground, FitNow
 from laxity.core.slack import Fixed
 from laxity.core.tuned import MERGE, Shared, Tuned, refuse_below_floor
 from laxity.errors import ConfigError
@@ -106,7 +106,7 @@ def _few(spark: SparkSession, schema: StructType, names: Sequence[str]) -> DataF
     )
 
 
-def fitted_aside(branch: Branch) -> tuple[Branch, Callable[[], object]]:
+def fitted_in_background(branch: Branch) -> tuple[Branch, Callable[[], object]]:
     """The query, with the models of its tuner made beside the batches; how to end that."""
     rule = tuned_by(branch)
     if rule is None:
@@ -114,5 +114,5 @@ def fitted_aside(branch: Branch) -> tuple[Branch, Callable[[], object]]:
     if rule.fitting is not None:
         return shared(branch, rule), lambda: None
     executor = ThreadPoolExecutor(1, thread_name_prefix="laxity-tuner")
-    aside = replace(rule, fitting=FitAside(executor, FitNow(rule.seed)))
-    return shared(branch, aside), partial(executor.shutdown, wait=False, cancel_futures=True)
+    background = replace(rule, fitting=FitInBackground(executor, FitNow(rule.seed)))
+    return shared(branch, background), partial(executor.shutdown, wait=False, cancel_futures=True)

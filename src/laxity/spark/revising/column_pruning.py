@@ -14,14 +14,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
 
-from laxity.spark.engine.source import OWN, quoted, quoted_name
 from laxity.spark.revising.app import App
+from laxity.spark.rows.columns import OWN, quoted, quoted_name
 
 _CACHED = "InMemoryRelation"  # it does not tell what it was made of
 
 
 @dataclass(frozen=True)
-class Used:
+class PrunedColumns:
     """The columns that are kept of a stream's rows; the others read as null."""
 
     schema: StructType
@@ -53,10 +53,10 @@ class Used:
         ]
 
 
-def used_by(app: App, empty: DataFrame, always: tuple[str, ...]) -> Used:
+def columns_used_by(app: App, empty: DataFrame, always: tuple[str, ...]) -> PrunedColumns:
     """What the app uses of such rows, and what is needed `always`."""
     names = always + tuple(_read_by(app, empty))
-    return Used(empty.schema, tuple(n for n in empty.columns if n in names))
+    return PrunedColumns(empty.schema, tuple(n for n in empty.columns if n in names))
 
 
 def _read_by(app: App, empty: DataFrame) -> list[str]:

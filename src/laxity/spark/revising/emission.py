@@ -7,27 +7,28 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.moment import Moment
-from laxity.spark.api.latest import RETRACTED
 from laxity.spark.revising.app import App, Evaluation
-from laxity.spark.revising.findings import Found
+from laxity.spark.revising.findings import Findings
 from laxity.spark.revising.holes import OPEN, meets
 from laxity.spark.revising.places import KEY, Places, small
-from laxity.spark.revising.reevaluation import FINAL, REVISED, TENTATIVE, Replay, may_change
-from laxity.spark.revising.retained import History, Keys
-from laxity.spark.rows.runtime_literal import EVENT_US, changing
+from laxity.spark.revising.reevaluation import Replay, may_change
+from laxity.spark.revising.retained import Keys, Retained
+from laxity.spark.rows.columns import EVENT_US
+from laxity.spark.rows.results import FINAL, RETRACTED, REVISED, TENTATIVE
+from laxity.spark.rows.runtime_literal import runtime_literal
 
 GIVEN = "given"  # the table of answers that are not final
 
 
 @dataclass(frozen=True)
-class Answers:
+class Emission:
     """An app, how it is evaluated in this batch, and what was found out about its rows."""
 
     app: App
     evaluate: Evaluation
     places: Places
-    history: History
-    found: Found
+    history: Retained
+    found: Findings
 
     def all_told(
         self, present: DataFrame, keeping: Callable[[], object]
@@ -38,14 +39,14 @@ class Answers:
         the app is evaluated once for both, beside all else unless it is one query that takes turns.
         What is to be kept begins when the evaluation has, so it does not wait.
         """
-        lates, keys, history = self.found.lates, self.found.keys, self.history
+        late_rows, keys, history = self.found.late_rows, self.found.keys, self.history
         rows, us = self.places.without(present), F.unix_micros("_event")
-        answered = us <= changing(history.moment.answered_us, us)
-        wanted = ~answered & (us <= changing(history.moment.edge_us, us))
-        if lates is None or keys is None or (self.app.own_query and not lates.n.due):
+        answered = us <= runtime_literal(history.moment.answered_us, us)
+        wanted = ~answered & (us <= runtime_literal(history.moment.watermark_us, us))
+        if late_rows is None or keys is None or (self.app.own_query and not late_rows.n.due):
             keeping()
             return lambda: self._first(self.evaluate(rows).where(wanted))
-        replay = Replay(self.app, self.places, history.moment, lates, keys)
+        replay = Replay(self.app, self.places, history.moment, late_rows, keys)
         status = _status(self.places, history.moment).alias("_status")
 
         def both() -> DataFrame:
@@ -62,7 +63,7 @@ class Answers:
             cores = results.sparkSession.sparkContext.defaultParallelism
             return history.at_hand(new.unionByName(changed).coalesce(cores))
 
-        return both if self.app.own_query else history.aside.begin(both)
+        return both if self.app.own_query else history.background.begin(both)
 
     def _first(self, answers: DataFrame) -> DataFrame:
         """Answers that are given for the first time."""
@@ -79,8 +80,8 @@ class Answers:
         tables, moment = self.history.tables, self.history.moment
         if any(by_status[status] for status in (TENTATIVE, REVISED, RETRACTED)):
             answers = may_change(results, self.app.naming(self.places.by))
-            tables.append(GIVEN, answers, expire_by=EVENT_US, newest=moment.edge_us)
-            tables.begin(GIVEN, self.history.aside)
+            tables.append(GIVEN, answers, expire_by=EVENT_US, newest=moment.watermark_us)
+            tables.begin(GIVEN, self.history.background)
         tables.expire(GIVEN, moment.final_us + 1)
 
 

@@ -9,48 +9,47 @@ from pyspark.sql import functions as F
 
 from laxity.core.holes import BEGINNING
 from laxity.core.ledger import Fates
-from laxity.core.moment import Moment, ReviseMemory
-from laxity.spark.api.latest import RETRACTED
-from laxity.spark.revising.late_rows import Lates, fates_of
-from laxity.spark.revising.reevaluation import REVISED, TENTATIVE
+from laxity.core.moment import Moment, ReviseState
+from laxity.spark.revising.late_rows import LateRows, fates_of
 from laxity.spark.revising.retained import Keys
+from laxity.spark.rows.results import RETRACTED, REVISED, TENTATIVE
 
 NO_RESULTS = {"first": 0, "tentative": 0, "revised": 0, "retracted": 0}
 
 
 @dataclass(frozen=True)
-class Found:
+class Findings:
     """What a batch brought, and what is missing."""
 
     moment: Moment
     seen: Mapping[str, int]
-    lates: Lates | None
+    late_rows: LateRows | None
     keys: Keys | None
 
     @property
     def no_results(self) -> bool:
         """Whether there is nothing to answer, now or again."""
-        return self.moment.edge_us == self.moment.answered_us and not self._n_due
+        return self.moment.watermark_us == self.moment.answered_us and not self._n_due
 
     @property
     def fates(self) -> Fates:
         """What became of the rows."""
-        return fates_of(self.seen, self.lates)
+        return fates_of(self.seen, self.late_rows)
 
     @property
     def _n_due(self) -> int:
-        return self.lates.n.due if self.lates else 0
+        return self.late_rows.n.due if self.late_rows else 0
 
-    def memory(self, before: ReviseMemory, added: Mapping[str, Mapping[int, int]]) -> ReviseMemory:
+    def memory(self, before: ReviseState, added: Mapping[str, Mapping[int, int]]) -> ReviseState:
         """What to remember; `added` are the rows that each table got, by bucket."""
-        return ReviseMemory(
+        return ReviseState(
             newest_us=self.moment.newest_us,
             n_waiting=self.fates.held,
             n_doubted=self.keys.n["keys"] if self.keys else 0,
             stock=self.moment.stocked(before.stock, added),
         )
 
-    def numbers(self, memory: ReviseMemory) -> dict[str, Any]:
+    def numbers(self, memory: ReviseState) -> dict[str, Any]:
         """What the report tells, but for the results."""
         n_holes = self.keys.n["between"] if self.keys else 0
         said = {**self.seen, "holes": n_holes, "due": self._n_due}
@@ -58,7 +57,7 @@ class Found:
 
 
 def numbers_of(
-    moment: Moment, memory: ReviseMemory, said: Mapping[str, int], fates: Fates
+    moment: Moment, memory: ReviseState, said: Mapping[str, int], fates: Fates
 ) -> dict[str, Any]:
     """The numbers of a report, but for the results."""
     told = {name: said[name] for name in ("on_time", "late", "too_late", "due", "holes")}

@@ -16,7 +16,7 @@ from laxity.spark.revising.late_rows import DUE, LATE, fates
 from laxity.spark.revising.places import AT, KEY, US, Places
 from laxity.spark.revising.suspects import FRESH, NOTED
 from laxity.spark.revising.visible import NEW, OLD
-from laxity.spark.rows.runtime_literal import changing_in
+from laxity.spark.rows.runtime_literal import runtime_sql
 
 OPEN = "_holes"  # a key's open holes
 N_BETWEEN = f"size(filter({OPEN}, h -> h.lo <> {BEGINNING}L AND h.hi <> {END}L))"
@@ -38,7 +38,7 @@ def found_out(rows: DataFrame, places: Places, moment: Moment, columns: Sequence
     if not holes:
         return keys.selectExpr(*key, *others)
     marks = f"{_marks(places.margin_us)} AS _marks", f"{_PASSED} AS _passed"
-    is_open = f"h.last_us >= {changing_in(moment.open_us, 'h.last_us')}"
+    is_open = f"h.last_us >= {runtime_sql(moment.open_us, 'h.last_us')}"
     gap = f"h.hi - h.lo > {places.step} AND {is_open}"
     found = f"IF(_any, filter(concat({_BETWEEN}, _passed), h -> {gap}), array()) AS {OPEN}"
     marked = keys.selectExpr(*key, "_any", LEAVING, *marks, *others)
@@ -55,8 +55,8 @@ def _seen_holes(moment: Moment, columns: Sequence[str]) -> dict[str, str]:
     among these, that a row in it would need.
     """
     mark, row = f"struct({AT} AS at, {US} AS us)", f"struct({', '.join(columns)})"
-    leaves = f"_here AND {US} <= {changing_in(moment.edge_us, US)}"
-    near = f"h.last_us > {changing_in(moment.answered_us - moment.span_us, 'h.last_us')}"
+    leaves = f"_here AND {US} <= {runtime_sql(moment.watermark_us, US)}"
+    near = f"h.last_us > {runtime_sql(moment.answered_us - moment.span_us, 'h.last_us')}"
     return {
         "_rows": f"sort_array(collect_list(IF(_here AND {AT} IS NOT NULL, {mark}, NULL)))",
         "_last": f"max(IF({FRESH} AND NOT _here AND ({OLD} OR {DUE}), {mark}, NULL))",
@@ -69,7 +69,7 @@ def _seen_holes(moment: Moment, columns: Sequence[str]) -> dict[str, str]:
 
 def is_present(moment: Moment) -> str:
     """Which of the rows in doubt are of the last span before this batch or since, as SQL."""
-    return f"{US} > {changing_in(moment.answered_us, US)} AND (NOT {NEW} OR {DUE})"
+    return f"{US} > {runtime_sql(moment.answered_us, US)} AND (NOT {NEW} OR {DUE})"
 
 
 def _marks(margin_us: int) -> str:
@@ -115,13 +115,13 @@ def left_behind(places: Places, moment: Moment) -> str:
 
     The one behind a key's last row is not among them: it ends with the key's next row.
     """
-    behind = f"h.first_us - {places.margin_us} <= {changing_in(moment.edge_us, 'h.first_us')}"
+    behind = f"h.first_us - {places.margin_us} <= {runtime_sql(moment.watermark_us, 'h.first_us')}"
     return f"filter({OPEN}, h -> NOT h.listed AND {behind} AND h.hi <> {END}L)"
 
 
 def _in_context(moment: Moment) -> str:
     """Whether a row `r` is within a span of one of its key's open holes, as SQL."""
-    us, open_us = "unix_micros(r._event)", changing_in(moment.open_us, "h.first_us")
+    us, open_us = "unix_micros(r._event)", runtime_sql(moment.open_us, "h.first_us")
     after = f"{us} > greatest(h.first_us, {open_us}) - {moment.span_us}"
     return f"exists({OPEN}, h -> {after} AND {us} < h.last_us + {moment.span_us})"
 

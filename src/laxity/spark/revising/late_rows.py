@@ -19,9 +19,9 @@ from laxity.core.report import Decision
 from laxity.core.triggers import Trigger, Waiting, trigger_of
 from laxity.errors import ConfigError
 from laxity.spark.revising.places import AT, US, Places
-from laxity.spark.revising.suspects import LATELY, NOTED, OF_KEY, ON_TIME, Doubt
+from laxity.spark.revising.suspects import LATELY, NOTED, OF_KEY, ON_TIME, SuspectRows
 from laxity.spark.revising.visible import NEW, OLD, WAITED
-from laxity.spark.rows.runtime_literal import changing, changing_in
+from laxity.spark.rows.runtime_literal import runtime_literal, runtime_sql
 
 DUE = "_due"
 REASON = "_reason"
@@ -43,14 +43,14 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Lates:
+class LateRows:
     """The rows of keys in doubt, what became of the late ones, and how many that are.
 
     Rows that are due and not recent are `behind`. What was `counted` is known once a job has read
     all keys.
     """
 
-    doubt: Doubt
+    suspect_rows: SuspectRows
     moment: Moment
     counted: Callable[[], Mapping[str, int]]
 
@@ -62,24 +62,24 @@ class Lates:
 
     def due(self) -> DataFrame:
         """The rows that are evaluated in this batch."""
-        return self.doubt.rows.where(DUE)
+        return self.suspect_rows.rows.where(DUE)
 
     @cached_property
     def recent(self) -> DataFrame:
         """Those that are due, and recent."""
-        return as_came(self.due().where(F.col(US) > changing(self.moment.answered_us)))
+        return as_came(self.due().where(F.col(US) > runtime_literal(self.moment.answered_us)))
 
     def behind(self) -> DataFrame:
         """Those that are due, and too old to be recent."""
-        return as_came(self.due().where(F.col(US) <= changing(self.moment.answered_us)))
+        return as_came(self.due().where(F.col(US) <= runtime_literal(self.moment.answered_us)))
 
     def waiting(self) -> DataFrame:
         """The rows that go on waiting."""
-        return as_came(self.doubt.rows.where(_WAITS))
+        return as_came(self.suspect_rows.rows.where(_WAITS))
 
     def dead(self) -> DataFrame:
         """The rows that were not expected, with the reason."""
-        return self.doubt.rows.where(F.col(REASON).isNotNull()).drop(*_OURS - {REASON})
+        return self.suspect_rows.rows.where(F.col(REASON).isNotNull()).drop(*_OURS - {REASON})
 
 
 _OURS = {OLD, NEW, WAITED, DUE, REASON, BESIDE, LATE, *OF_KEY}
@@ -114,7 +114,7 @@ def judged(rows: DataFrame, places: Places, moment: Moment) -> DataFrame:
     """
     if places.step is None:
         return rows.withColumns(nothing())
-    neighbours = _neighbours(places.of_key, changing_in(moment.answered_us, US))
+    neighbours = _neighbours(places.of_key, runtime_sql(moment.answered_us, US))
     rows = rows.withColumns({name: F.expr(text) for name, text in neighbours.items()})
     inside = f"coalesce(exists({NOTED}, h -> h.lo < {AT} AND {AT} < h.hi), false)"
     hole = f"({inside} OR _prev.sure) AND (_prev IS NULL OR _next - _prev.at > {places.step})"
@@ -151,7 +151,7 @@ def _neighbours(of_key: str, answered_us: str) -> dict[str, str]:
 def new_holes(due: DataFrame, places: Places, moment: Moment) -> DataFrame:
     """The holes before rows that are due and now the last of their key, but not recent any more."""
     margin_us = places.margin_us
-    last = F.col(BESIDE).isNotNull() & (F.col(US) <= changing(moment.answered_us))
+    last = F.col(BESIDE).isNotNull() & (F.col(US) <= runtime_literal(moment.answered_us))
     return (
         due.where(last)
         .where(f"{AT} - {BESIDE}.at > {places.step}")
@@ -177,10 +177,10 @@ def triggered(rows: DataFrame, trigger: Trigger, places: Places, moment: Moment)
         n_on_time=F.col(ON_TIME),
         oldest_us=F.expr(f"min({expected_us}) {of_key}"),
         newest_us=F.expr(f"max({expected_us}) {of_key}"),
-        frontier_us=changing(moment.newest_us),
+        frontier_us=runtime_literal(moment.newest_us),
     )
     rows = rows.withColumn(DUE, _column(trigger(waiting)))
-    in_time = F.col(US) > changing(moment.open_us)
+    in_time = F.col(US) > runtime_literal(moment.open_us)
     due = F.col(NEW) & F.col(REASON).isNull() & (F.coalesce(DUE, F.lit(False)) | ~in_time)
     rows = rows.withColumn(DUE, due)
     return rows.withColumn(LATE, F.expr(f"collect_set(IF({DUE}, {US}, NULL)) {of_key}"))
@@ -192,26 +192,27 @@ def fates(moment: Moment) -> dict[str, str]:
         "due": DUE,
         "waiting": _WAITS,
         "dead": f"{REASON} IS NOT NULL",
-        "behind": f"{DUE} AND {US} <= {changing_in(moment.answered_us, US)}",
+        "behind": f"{DUE} AND {US} <= {runtime_sql(moment.answered_us, US)}",
     }
 
 
-def fates_of(seen: Mapping[str, int], lates: Lates | None) -> Fates:
+def fates_of(seen: Mapping[str, int], late_rows: LateRows | None) -> Fates:
     """What became of the rows of a batch, and of those that waited."""
     return Fates(
-        released=seen["on_time"] + (lates.n.due if lates else 0),
-        held=lates.n.waiting if lates else 0,
+        released=seen["on_time"] + (late_rows.n.due if late_rows else 0),
+        held=late_rows.n.waiting if late_rows else 0,
         late_rejected=seen["too_late"],
-        dead=lates.n.dead if lates else 0,
+        dead=late_rows.n.dead if late_rows else 0,
     )
 
 
-def decision(lates: Lates | None) -> Decision:
+def decision(late_rows: LateRows | None) -> Decision:
     """What is replayed, in words."""
     why = "no row was late"
-    if lates is not None:
-        why = f"{lates.n.due} late rows are due, {lates.n.waiting} wait, {lates.n.dead} unexpected"
-    values = {"due": lates.n.due if lates else 0}
+    if late_rows is not None:
+        n = late_rows.n
+        why = f"{n.due} late rows are due, {n.waiting} wait, {n.dead} unexpected"
+    values = {"due": late_rows.n.due if late_rows else 0}
     return Decision(stage="revise", what="replay", why=why, values=values)
 
 

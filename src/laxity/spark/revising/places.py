@@ -8,8 +8,8 @@ from pyspark.sql.types import IntegralType, StructType
 
 from laxity.durations import Duration, duration_us
 from laxity.errors import ConfigError
-from laxity.spark.engine.source import quoted_name
-from laxity.spark.rows.partitioning import brought_together
+from laxity.spark.rows.columns import quoted_name
+from laxity.spark.rows.partitioning import co_partitioned
 
 FEW = 200_000  # rows that can be sent to every executor
 KEY, US, AT = "_key", "_us", "_at"  # beside a row's own columns, while a batch is worked on
@@ -64,7 +64,7 @@ class Places:
 
     def together(self, rows: DataFrame) -> DataFrame:
         """The rows with those of a key in one place."""
-        return brought_together(rows, self.by)
+        return co_partitioned(rows, self.by)
 
     @staticmethod
     def without(rows: DataFrame) -> DataFrame:

@@ -14,15 +14,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from laxity.core.moment import Moment
-from laxity.spark.api.latest import RETRACTED
 from laxity.spark.revising.app import OWN, App
-from laxity.spark.revising.late_rows import DUE, LATE, Lates, as_came
+from laxity.spark.revising.late_rows import DUE, LATE, LateRows, as_came
 from laxity.spark.revising.places import KEY, US, Places, small
 from laxity.spark.revising.retained import Keys
 from laxity.spark.revising.visible import OLD
-from laxity.spark.rows.runtime_literal import changing, changing_in
-
-REVISED, TENTATIVE, FINAL = "revised", "tentative", "final"
+from laxity.spark.rows.results import FINAL, RETRACTED, REVISED, TENTATIVE
+from laxity.spark.rows.runtime_literal import runtime_literal, runtime_sql
 
 
 @dataclass(frozen=True)
@@ -32,12 +30,12 @@ class Replay:
     app: App
     places: Places
     moment: Moment
-    lates: Lates
+    late_rows: LateRows
     keys: Keys
 
     def older(self) -> DataFrame:
         """The rows that the affected results depend on, but those since the last span."""
-        old = F.col(US) <= changing(self.moment.answered_us)
+        old = F.col(US) <= runtime_literal(self.moment.answered_us)
         return as_came(self._slices(f"{DUE} OR {OLD}").where(old))
 
     def asked(self, results: DataFrame, wanted: Column, status: Column) -> DataFrame:
@@ -73,7 +71,7 @@ class Replay:
         return _revised(both.where(~_same(both)), names)
 
     def _slices(self, which: str) -> DataFrame:
-        return self.lates.doubt.rows.where(which).where(self._needed())
+        return self.late_rows.suspect_rows.rows.where(which).where(self._needed())
 
     def _needed(self) -> Column:
         """Whether a row belongs to a slice: overlapping slices of a key are one."""
@@ -83,7 +81,7 @@ class Replay:
 
     def _until(self) -> str:
         """The last result that a late row changes and that was answered before."""
-        return f"least(late, {changing_in(self.moment.answered_us, 'late')})"
+        return f"least(late, {runtime_sql(self.moment.answered_us, 'late')})"
 
     def _touched(self) -> Column:
         """Whether a result is affected, and was answered before."""

@@ -24,18 +24,18 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from laxity.core.moment import CONTEXTS, JOINED, N_BUCKETS, RECENT, Moment
-from laxity.spark.engine.batch_stats import measured, riding
-from laxity.spark.engine.source import quoted_name
-from laxity.spark.revising.column_pruning import Used
+from laxity.spark.revising.column_pruning import PrunedColumns
 from laxity.spark.revising.holes import LEAVING, N_BETWEEN, OPEN, found_out, left_behind
-from laxity.spark.revising.late_rows import Lates, fates
+from laxity.spark.revising.late_rows import LateRows, fates
 from laxity.spark.revising.places import KEY, US, Places, of_keys
-from laxity.spark.revising.suspects import FRESH, Doubt, late_keys, summed, suspects
-from laxity.spark.revising.visible import OLD, Known, kept_before
-from laxity.spark.rows.background import Asides
+from laxity.spark.revising.suspects import FRESH, SuspectRows, late_keys, summed, suspects
+from laxity.spark.revising.visible import OLD, VisibleRows, kept_before
+from laxity.spark.rows.background import BackgroundJobs
+from laxity.spark.rows.columns import EVENT_US, quoted_name
 from laxity.spark.rows.materialize import Loan, in_one_process, kept
-from laxity.spark.rows.runtime_literal import EVENT_US, changing, changing_in
-from laxity.spark.storage.resident import Piece, rows_in
+from laxity.spark.rows.measure import measure, observe
+from laxity.spark.rows.runtime_literal import runtime_literal, runtime_sql
+from laxity.spark.storage.resident import Chunk, rows_in
 from laxity.spark.storage.state import Tables
 
 HOLES, WAITING = "holes", "waiting"
@@ -45,7 +45,7 @@ Added = Callable[[], dict[int, int]]  # rows added to a table, by bucket; asked 
 
 
 @dataclass(frozen=True)
-class Suspects:
+class SuspectKeys:
     """The keys in doubt, one row each; how many, and how many of them have no recent row."""
 
     rows: DataFrame
@@ -78,13 +78,13 @@ class Keys:
 
 
 @dataclass(frozen=True)
-class History:
+class Retained:
     """The tables as one batch finds them, and what it leaves in them."""
 
     tables: Tables
-    aside: Asides
+    background: BackgroundJobs
     places: Places
-    used: Used
+    pruned: PrunedColumns
     moment: Moment
 
     def recent(self) -> DataFrame | None:
@@ -110,7 +110,7 @@ class History:
         return rows if rows is None or self._stays(rows) else self.places.together(rows)
 
     def _kept_table(self, name: str, beside: str | None = None) -> DataFrame | None:
-        return self.tables.at_hand(name, self.places.together, self.aside, beside)
+        return self.tables.at_hand(name, self.places.together, self.background, beside)
 
     @staticmethod
     def _stays(rows: DataFrame) -> bool:
@@ -118,28 +118,28 @@ class History:
         return in_one_process(rows.sparkSession)
 
     def _placed(self, rows: DataFrame) -> DataFrame:
-        return self.places.of(self.used.widen(rows))
+        return self.places.of(self.pruned.widen(rows))
 
-    def summed(self, known: Known) -> DataFrame | None:
+    def summed(self, known: VisibleRows) -> DataFrame | None:
         """By key what its rows say together, being worked out; None where that tells nothing."""
         if self.places.step is None:
             return None
         holes = self._table(HOLES)
         return self.worked_out(summed(known.accepted, holes, self.places, self.moment))
 
-    def suspects(self, known: Known, keys: DataFrame | None) -> DataFrame:
+    def suspects(self, known: VisibleRows, keys: DataFrame | None) -> DataFrame:
         """The keys in doubt, of those `summed`, one row each."""
         if keys is None:
             return late_keys(known.accepted.where(f"NOT {OLD}"), self.places)
         return suspects(keys, self._table(HOLES), self.places, self.moment)
 
-    def counted(self, suspects: DataFrame) -> Suspects:
+    def counted(self, suspects: DataFrame) -> SuspectKeys:
         """The same at hand, and how many they are."""
         keys = self.at_hand(suspects)
         counts = F.expr("count(1) AS keys"), F.expr(f"count_if({FRESH}) AS fresh")
-        return Suspects(keys, **measured(keys, counts))
+        return SuspectKeys(keys, **measure(keys, counts))
 
-    def in_doubt(self, known: Known, keys: DataFrame, n_keys: int, older: bool) -> DataFrame:
+    def in_doubt(self, known: VisibleRows, keys: DataFrame, n_keys: int, older: bool) -> DataFrame:
         """All rows known of the keys in doubt, about `n_keys`, with what is told of the key.
 
         A key's are in one place. `older` rows are needed for late ones, and for keys without recent
@@ -154,54 +154,56 @@ class History:
             rows = self.places.together(rows)
         return self.at_hand(rows)
 
-    def found_out(self, doubt: Doubt) -> Keys:
+    def found_out(self, suspect_rows: SuspectRows) -> Keys:
         """What is to be said of each key in doubt; it is being counted."""
-        columns = [quoted_name(name) for name in self.used.names if name not in self.places.by]
-        keys = self.at_hand(found_out(doubt.rows, self.places, self.moment, columns))
+        columns = [quoted_name(name) for name in self.pruned.names if name not in self.places.by]
+        keys = self.at_hand(found_out(suspect_rows.rows, self.places, self.moment, columns))
         counts = _counts(self.places, self.moment)
-        return Keys(keys, doubt.n_keys, self.aside.begin(lambda: measured(keys, counts)))
+        return Keys(keys, suspect_rows.n_keys, self.background.begin(lambda: measure(keys, counts)))
 
     def keep_recent(self, on_time: DataFrame, loan: Loan | None) -> Added:
         """Begin to keep what is recent of the rows that came on time, on loan if they may be."""
-        recent = self.used.narrow(on_time.where(self._is_recent()))
-        added = self._append(RECENT, [recent], loan if self.used.much else None)
-        self.tables.begin(RECENT, self.aside)
-        self.tables.expire(RECENT, self.moment.edge_us + 1)
+        recent = self.pruned.narrow(on_time.where(self._is_recent()))
+        added = self._append(RECENT, [recent], loan if self.pruned.much else None)
+        self.tables.begin(RECENT, self.background)
+        self.tables.expire(RECENT, self.moment.watermark_us + 1)
         return added
 
-    def keep_joined(self, lates: Lates | None) -> Added:
+    def keep_joined(self, late_rows: LateRows | None) -> Added:
         """Keep what is recent of the late rows that are due."""
         added: Added = dict
-        if lates is not None and lates.n.due > lates.n.behind:
-            rows = self.used.narrow(lates.recent.where(self._is_recent()))
+        if late_rows is not None and late_rows.n.due > late_rows.n.behind:
+            rows = self.pruned.narrow(late_rows.recent.where(self._is_recent()))
             added = self._append(JOINED, [rows])
-        self.tables.expire(JOINED, self.moment.edge_us + 1)
+        self.tables.expire(JOINED, self.moment.watermark_us + 1)
         return added
 
     def _is_recent(self) -> Column:
-        return F.col(US) > changing(self.moment.edge_us)
+        return F.col(US) > runtime_literal(self.moment.watermark_us)
 
-    def keep_waiting(self, lates: Lates) -> None:
+    def keep_waiting(self, late_rows: LateRows) -> None:
         """Keep the late rows that go on waiting, and no others."""
-        rows = self._staying(WAITING, [self.places.without(lates.waiting())], None, anew=True)
+        rows = self._staying(WAITING, [self.places.without(late_rows.waiting())], None, anew=True)
         self.tables.replace(WAITING, rows, within=DOUBTED)
 
-    def keep_contexts(self, present: DataFrame, lates: Lates | None, keys: Keys | None) -> Added:
+    def keep_contexts(
+        self, present: DataFrame, late_rows: LateRows | None, keys: Keys | None
+    ) -> Added:
         """Keep, of the rows that are not recent any more, what a late row may need."""
         moment = self.moment
-        going = [lates.behind()] if lates is not None and lates.n.behind else []
-        if moment.edge_us > moment.answered_us:
+        going = [late_rows.behind()] if late_rows is not None and late_rows.n.behind else []
+        if moment.watermark_us > moment.answered_us:
             going += self._leaving(present, keys)
         added: Added = dict
         if going:
-            added = self._append(CONTEXTS, [_union([self.used.narrow(rows) for rows in going])])
+            added = self._append(CONTEXTS, [_union([self.pruned.narrow(rows) for rows in going])])
         self.tables.expire(CONTEXTS, moment.final_us + 1)
         return added
 
     def _leaving(self, present: DataFrame, keys: Keys | None) -> list[DataFrame]:
         """Of the rows that are not recent any more those that a late row may need."""
         if self.places.step is None:
-            return [present.where(F.col(US) <= changing(self.moment.edge_us))]
+            return [present.where(F.col(US) <= runtime_literal(self.moment.watermark_us))]
         if keys is None or not keys.n["leaving"]:
             return []
         return [keys.rows.selectExpr(*self.places.names, f"inline({LEAVING})")]
@@ -211,9 +213,9 @@ class History:
 
         A key's are in one place. The first part is on loan, if any is.
         """
-        newest_us = self.moment.edge_us if table == CONTEXTS else self.moment.newest_us
+        newest_us = self.moment.watermark_us if table == CONTEXTS else self.moment.newest_us
         rows = self._staying(RECENT if table == JOINED else table, parts, newest_us, loan)
-        rows, seen = riding(rows, [self._by_bucket(table)])
+        rows, seen = observe(rows, [self._by_bucket(table)])
         within = None if table == RECENT else DOUBTED
         self.tables.append(table, rows, expire_by=EVENT_US, newest=newest_us, within=within)
         return partial(_counted, seen)
@@ -229,15 +231,15 @@ class History:
         """What a table gets, at hand in later batches too if that can be."""
         if not self._stays(parts[0]):
             return _union(parts)
-        lent = [] if loan is None else [Piece.view(parts.pop(0), newest_us, loan)]
-        pieces = lent + [Piece.of(rows, newest_us) for rows in parts]
-        self.tables.stay(table, pieces, self.aside, anew)
+        lent = [] if loan is None else [Chunk.view(parts.pop(0), newest_us, loan)]
+        pieces = lent + [Chunk.of(rows, newest_us) for rows in parts]
+        self.tables.stay(table, pieces, self.background, anew)
         return rows_in(pieces)
 
     def _by_bucket(self, table: str) -> Column:
         """How many rows expire in each bucket of a table."""
         floor_us, width_us = self.moment.shelf(table)
-        nr = f"({EVENT_US} - {changing_in(floor_us)}) div {width_us}L"
+        nr = f"({EVENT_US} - {runtime_sql(floor_us)}) div {width_us}L"
         counts = ", ".join(f"count_if({nr} = {n})" for n in range(N_BUCKETS + 1))
         return F.expr(f"array({counts}) AS by_bucket")
 
@@ -255,25 +257,29 @@ class History:
             self.tables.append(HOLES, rows, expire_by="_last_us", newest=newest_us, within=DOUBTED)
         self.tables.expire(HOLES, self.moment.open_us)
 
-    def begin_doubted(self, lates: Lates | None, keys: Keys | None) -> None:
+    def begin_doubted(self, late_rows: LateRows | None, keys: Keys | None) -> None:
         """Begin to write what is kept of the keys in doubt, with one job."""
         n_rows = None
         if self.places.step is not None and keys is not None:
-            n_late = 0 if lates is None else lates.n.waiting + lates.n.due + lates.n.behind
+            n_late = (
+                0
+                if late_rows is None
+                else late_rows.n.waiting + late_rows.n.due + late_rows.n.behind
+            )
             n_rows = keys.n["leaving"] + keys.n["left"] + n_late
-        self.tables.begin(DOUBTED, self.aside, n_rows)
+        self.tables.begin(DOUBTED, self.background, n_rows)
 
     def at_hand(self, rows: DataFrame, made: bool = False) -> DataFrame:
         """Rows that several jobs read, worked out once; `made` by a stage before."""
         at_hand = kept(rows, made)
-        self.aside.last(at_hand.let_go)
+        self.background.last(at_hand.release)
         return at_hand.rows
 
     def worked_out(self, rows: DataFrame) -> DataFrame:
         """The same, and a job begins that works them out."""
         at_hand = kept(rows)
-        self.aside.last(at_hand.let_go)
-        self.aside.begin(at_hand.work_out)
+        self.background.last(at_hand.release)
+        self.background.begin(at_hand.compute)
         return at_hand.rows
 
 

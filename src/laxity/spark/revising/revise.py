@@ -17,30 +17,30 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.ledger import Fates
-from laxity.core.moment import CONTEXTS, JOINED, RECENT, Moment, ReviseMemory
+from laxity.core.moment import CONTEXTS, JOINED, RECENT, Moment, ReviseState
 from laxity.core.triggers import Trigger
 from laxity.durations import show_us
-from laxity.spark.api.latest import keyed
-from laxity.spark.engine.batch_stats import measured, riding
 from laxity.spark.engine.stage import Outcome, Stage, Start, Turn
 from laxity.spark.revising.app import App, Evaluation
-from laxity.spark.revising.column_pruning import Used
-from laxity.spark.revising.emission import Answers, told
-from laxity.spark.revising.findings import NO_RESULTS, Found, by_status, numbers_of
-from laxity.spark.revising.late_rows import Lates, decision, new_holes, settled, undisputed
+from laxity.spark.revising.column_pruning import PrunedColumns
+from laxity.spark.revising.emission import Emission, told
+from laxity.spark.revising.findings import NO_RESULTS, Findings, by_status, numbers_of
+from laxity.spark.revising.late_rows import LateRows, decision, new_holes, settled, undisputed
 from laxity.spark.revising.places import Places
-from laxity.spark.revising.retained import Added, History
-from laxity.spark.revising.suspects import Doubt
-from laxity.spark.revising.time_shift import Journeys
-from laxity.spark.revising.visible import Known, lateness, too_late
-from laxity.spark.rows.runtime_literal import EVENT_US
+from laxity.spark.revising.retained import Added, Retained
+from laxity.spark.revising.suspects import SuspectRows
+from laxity.spark.revising.time_shift import TimeShiftedQuery
+from laxity.spark.revising.visible import VisibleRows, lateness, too_late
+from laxity.spark.rows.columns import EVENT_US
+from laxity.spark.rows.measure import measure, observe
+from laxity.spark.rows.results import keyed
 
 
 @dataclass(frozen=True)
 class Begun:
     """The rows a batch may look at, and by key what they say together."""
 
-    known: Known
+    known: VisibleRows
     keys: DataFrame | None
 
 
@@ -53,7 +53,7 @@ class Revise(Stage):
 
     app: App
     places: Places
-    used: Used
+    pruned: PrunedColumns
     lateness_us: int
     trigger: Trigger
     alone: bool
@@ -98,20 +98,20 @@ class Revise(Stage):
 
     def _begin(self, rows: DataFrame, start: Start) -> Begun:
         history = self._history(start, None)
-        known = self._known(rows, history, ReviseMemory.model_validate(start.memory).n_waiting)
+        known = self._known(rows, history, ReviseState.model_validate(start.memory).n_waiting)
         return Begun(known, history.summed(known))
 
-    def _history(self, start: Start, newest_us: int | None) -> History:
+    def _history(self, start: Start, newest_us: int | None) -> Retained:
         moment = self._moment(start.memory, newest_us)
-        return History(start.tables, start.aside, self.places, self.used, moment)
+        return Retained(start.tables, start.background, self.places, self.pruned, moment)
 
     def _moment(self, memory: dict[str, Any], newest_us: int | None) -> Moment:
-        before = ReviseMemory.model_validate(memory)
+        before = ReviseState.model_validate(memory)
         return before.moment(self.app.shape, self.lateness_us, newest_us)
 
     def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
         """Answer what can be answered, and again what is due."""
-        before = ReviseMemory.model_validate(turn.memory)
+        before = ReviseState.model_validate(turn.memory)
         standing = self._history(turn, None)
         rows, seen = self._seen(rows, turn, standing)
         if seen is None:
@@ -121,25 +121,25 @@ class Revise(Stage):
         known = begun.known
         n_lates = seen["late"] + before.n_waiting
         loan = turn.loan if self.alone else None
-        recent = turn.aside.begin(partial(history.keep_recent, known.on_time, loan))
-        doubt = self._doubt(begun, history, n_lates, before.n_doubted)
-        keys = None if doubt is None else history.found_out(doubt)
-        lates = None
+        recent = turn.background.begin(partial(history.keep_recent, known.on_time, loan))
+        suspect_rows = self._doubt(begun, history, n_lates, before.n_doubted)
+        keys = None if suspect_rows is None else history.found_out(suspect_rows)
+        late_rows = None
         if n_lates:
-            assert doubt is not None, "a late row puts its key in doubt"
+            assert suspect_rows is not None, "a late row puts its key in doubt"
             assert keys is not None
-            lates = Lates(doubt, history.moment, lambda: keys.n)
-        present = known.present(None if lates is None else lates.recent)
-        found = Found(history.moment, seen, lates, keys)
+            late_rows = LateRows(suspect_rows, history.moment, lambda: keys.n)
+        present = known.present(None if late_rows is None else late_rows.recent)
+        found = Findings(history.moment, seen, late_rows, keys)
 
         def keep() -> dict[str, Added]:
             return self._keep(history, known, present, found) | {RECENT: recent()}
 
-        keeping = cache(partial(turn.aside.begin, keep))
-        answers = Answers(self.app, self._evaluation(turn), self.places, history, found)
+        keeping = cache(partial(turn.background.begin, keep))
+        answers = Emission(self.app, self._evaluation(turn), self.places, history, found)
         results = answers.all_told(present, keeping)()
         memory = cache(lambda: found.memory(before, {t: n() for t, n in keeping()().items()}))
-        counted, statuses = riding(results, by_status())
+        counted, statuses = observe(results, by_status())
 
         def by_result() -> dict[str, Any]:
             return NO_RESULTS if found.no_results else statuses.get
@@ -153,15 +153,15 @@ class Revise(Stage):
             memory=lambda: memory().model_dump(mode="json"),
             fates=lambda: found.fates,
             numbers=lambda: found.numbers(memory()) | by_result(),
-            decisions=(decision(lates),),
+            decisions=(decision(late_rows),),
             late=partial(too_late, rows, history.moment),
-            dead=None if lates is None else lambda: self.places.without(lates.dead()),
+            dead=None if late_rows is None else lambda: self.places.without(late_rows.dead()),
             empty=found.no_results,
             planned=planned,
         )
 
     def _seen(
-        self, rows: DataFrame, turn: Turn, history: History
+        self, rows: DataFrame, turn: Turn, history: Retained
     ) -> tuple[DataFrame, dict[str, Any] | None]:
         """The rows, at hand, and their numbers; None if there are no rows."""
         if self.alone:
@@ -172,17 +172,17 @@ class Revise(Stage):
         rows = history.at_hand(self.places.together(rows), made=True)
         said = lateness(history.moment).items()
         counts = [f"count_if({holds}) AS {name}" for name, holds in said]
-        numbers = measured(rows, [F.expr(n) for n in (*counts, f"max({EVENT_US}) AS newest_us")])
+        numbers = measure(rows, [F.expr(n) for n in (*counts, f"max({EVENT_US}) AS newest_us")])
         return rows, None if numbers["newest_us"] is None else numbers
 
-    def _known(self, rows: DataFrame, history: History, n_waited: int) -> Known:
+    def _known(self, rows: DataFrame, history: Retained, n_waited: int) -> VisibleRows:
         """The rows this batch may look at."""
         waited = history.waited() if n_waited else None
-        return Known(history.moment, self.places.of(rows), history.recent(), waited)
+        return VisibleRows(history.moment, self.places.of(rows), history.recent(), waited)
 
     def _doubt(
-        self, begun: Begun, history: History, n_lates: int, n_before: int | None
-    ) -> Doubt | None:
+        self, begun: Begun, history: Retained, n_lates: int, n_before: int | None
+    ) -> SuspectRows | None:
         """All rows of the keys in doubt, at hand, the late ones judged; None if no key is.
 
         With late rows some are, so all is planned while they are looked for, as if no more were
@@ -206,38 +206,38 @@ class Revise(Stage):
             rows = history.at_hand(settled(rows, self.trigger, self.places, history.moment))
         else:
             rows = undisputed(rows)
-        return Doubt(rows, n_keys)
+        return SuspectRows(rows, n_keys)
 
     def _evaluation(self, turn: Turn) -> Evaluation:
         """How the app is evaluated in this batch."""
         by = self.places.by
         if not self.app.own_query:
             return partial(self.app.results, by=by)
-        journeys, number = Journeys(self.app, by, turn.files, turn.batch_id), count()
+        journeys, number = TimeShiftedQuery(self.app, by, turn.files, turn.batch_id), count()
         return lambda rows: journeys.results(rows, next(number))
 
     def _keep(
         self,
-        history: History,
-        known: Known,
+        history: Retained,
+        known: VisibleRows,
         present: DataFrame,
-        found: Found,
+        found: Findings,
     ) -> dict[str, Added]:
         """Begin to keep what later batches need of keys in doubt, beside the evaluation."""
-        lates = found.lates
-        contexts = history.keep_contexts(present, lates, found.keys)
-        joined = history.keep_joined(lates)
-        if lates is not None and (lates.n.waiting or known.waited is not None):
-            history.keep_waiting(lates)
+        late_rows = found.late_rows
+        contexts = history.keep_contexts(present, late_rows, found.keys)
+        joined = history.keep_joined(late_rows)
+        if late_rows is not None and (late_rows.n.waiting or known.waited is not None):
+            history.keep_waiting(late_rows)
         if self.places.step is not None:
             late_holes = None
-            if lates is not None and lates.n.behind:
-                late_holes = new_holes(lates.due(), self.places, history.moment)
+            if late_rows is not None and late_rows.n.behind:
+                late_holes = new_holes(late_rows.due(), self.places, history.moment)
             history.note(found.keys, late_holes)
-        history.begin_doubted(lates, found.keys)
+        history.begin_doubted(late_rows, found.keys)
         return {CONTEXTS: contexts, JOINED: joined}
 
-    def _nothing_new(self, rows: DataFrame, before: ReviseMemory, moment: Moment) -> Outcome:
+    def _nothing_new(self, rows: DataFrame, before: ReviseState, moment: Moment) -> Outcome:
         """No row came: nothing to do, and no job to find that out."""
         fates = Fates(held=before.n_waiting)
         said = dict.fromkeys((*lateness(moment), "holes", "due"), 0)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from laxity.core.moment import Moment
 from laxity.spark.revising.places import AT, KEY, US, Places
 from laxity.spark.revising.visible import NEW, OLD
-from laxity.spark.rows.runtime_literal import changing, changing_in
+from laxity.spark.rows.runtime_literal import runtime_literal, runtime_sql
 
 FRESH = "_fresh"  # whether none of a key's rows is from the last span before this batch
 LATELY = "_lately"  # whether any of them is late
@@ -24,7 +24,7 @@ OF_KEY = (FRESH, LATELY, ON_TIME, NOTED)
 
 
 @dataclass(frozen=True)
-class Doubt:
+class SuspectRows:
     """All rows known of the keys in doubt, a key's in one place; about `n_keys` of them."""
 
     rows: DataFrame
@@ -53,7 +53,7 @@ def summed(rows: DataFrame, holes: DataFrame | None, places: Places, moment: Mom
     """
     told = rows.selectExpr(*places.names, AT, US, OLD, NEW)
     if holes is not None:
-        from_us = changing_in(moment.answered_us - moment.span_us, "_last_us")
+        from_us = runtime_sql(moment.answered_us - moment.span_us, "_last_us")
         nothing = [f"CAST(NULL AS BIGINT) AS {name}" for name in (AT, US)]
         marks = [*places.names, *nothing, f"false AS {OLD}", f"true AS {NEW}"]
         told = told.union(holes.where(f"_last_us > {from_us}").selectExpr(*marks))
@@ -67,7 +67,7 @@ def suspects(keys: DataFrame, holes: DataFrame | None, places: Places, moment: M
     event of all, go on from rows of the batches before, none of them is late, and no hole left
     behind is near. A bit for every place tells a row that came twice from one that fills a gap.
     """
-    goes_on = F.col("_last_us") >= changing(moment.newest_us, F.col("_last_us"))
+    goes_on = F.col("_last_us") >= runtime_literal(moment.newest_us, F.col("_last_us"))
     clean = F.coalesce(F.col("_full") & goes_on & ~F.col(FRESH), F.lit(False))
     found = keys.where(~clean & (F.col("_n") > 0))
     flags = FRESH, LATELY, ON_TIME

@@ -23,9 +23,9 @@ from pydantic import BaseModel, ConfigDict
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from laxity.core.revise import Journey
-from laxity.spark.engine.batch_stats import measured
+from laxity.core.revise import TimeShift
 from laxity.spark.revising.app import App
+from laxity.spark.rows.measure import measure
 from laxity.spark.storage.files import Files
 
 MOMENT_US = 1_000_000  # longer than the steps of Spark's own clock
@@ -36,12 +36,12 @@ class Sent(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    way: Journey
+    way: TimeShift
     over: bool = False
 
 
 @dataclass(frozen=True)
-class Journeys:
+class TimeShiftedQuery:
     """The journeys of one batch, told apart by their numbers."""
 
     app: App
@@ -78,7 +78,7 @@ class Journeys:
     def _send(self, rows: DataFrame, name: str) -> Sent | None:
         """Send the rows off; None if there are none."""
         us = F.unix_micros("_event")
-        seen = measured(rows, [F.min(us).alias("first_us"), F.max(us).alias("last_us")])
+        seen = measure(rows, [F.min(us).alias("first_us"), F.max(us).alias("last_us")])
         if seen["first_us"] is None:
             return None
         older = [one for one in self.files.names("app/ways") if one < name]
@@ -91,14 +91,14 @@ class Journeys:
         self._forget(older)
         return sent
 
-    def _way(self, first_us: int, last_us: int, older: Sequence[str]) -> Journey:
+    def _way(self, first_us: int, last_us: int, older: Sequence[str]) -> TimeShift:
         shape = self.app.shape
         before = self._sent(older[-1]) if older else None
         after_us = None if before is None else self._clock_us(before.way)
         answers = first_us - shape.span_us, last_us
-        return shape.journey(np.array([first_us, last_us]), answers, after_us)
+        return shape.time_shift(np.array([first_us, last_us]), answers, after_us)
 
-    def _clock_us(self, way: Journey) -> int:
+    def _clock_us(self, way: TimeShift) -> int:
         """How far time moves on, so that all results come out."""
         return way.last_us + self.app.shape.span_us + MOMENT_US
 

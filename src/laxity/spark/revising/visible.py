@@ -6,7 +6,8 @@ from functools import cached_property, reduce
 from pyspark.sql import DataFrame
 
 from laxity.core.moment import Moment
-from laxity.spark.rows.runtime_literal import EVENT_US, changing_in
+from laxity.spark.rows.columns import EVENT_US
+from laxity.spark.rows.runtime_literal import runtime_sql
 
 OLD = "_old"  # whether a row is kept from the batches before, and was on time or due there
 NEW = "_new"  # whether it is late, in this batch or since it waits; on time if neither
@@ -14,7 +15,7 @@ WAITED = "_waited"  # whether it was late in a batch before
 
 
 @dataclass(frozen=True)
-class Known:
+class VisibleRows:
     """The rows, with their places; `recent` are those of the last span before this batch.
 
     At which `moment` in it does not matter: what is late is known from the batches before.
@@ -60,7 +61,10 @@ def _marked(
 
 def lateness(moment: Moment) -> dict[str, str]:
     """What tells rows that are on time, late, and too late, each on its own, as SQL."""
-    before_us, accepted_us = changing_in(moment.before_us), changing_in(moment.accepted_us)
+    before_us, accepted_us = (
+        runtime_sql(moment.before_us),
+        runtime_sql(moment.accepted_us),
+    )
     return {
         "on_time": f"{EVENT_US} >= {before_us}",
         "late": f"{EVENT_US} < {before_us} AND {EVENT_US} >= {accepted_us}",

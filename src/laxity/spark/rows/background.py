@@ -13,7 +13,7 @@ from pyspark import InheritableThread
 T = TypeVar("T")
 
 
-class Asides:
+class BackgroundJobs:
     """The jobs a batch has running beside the main one."""
 
     def __init__(self) -> None:

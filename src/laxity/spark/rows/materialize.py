@@ -14,37 +14,37 @@ from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class Materialized:
     """Rows as the first job that reads them leaves them.
 
     `work_out` is such a job, and no more: nothing is planned for it.
     """
 
     rows: DataFrame
-    work_out: Callable[[], object]
-    let_go: Callable[[], object]
+    compute: Callable[[], object]
+    release: Callable[[], object]
 
 
-def kept(rows: DataFrame, made: bool = False) -> Kept:
+def kept(rows: DataFrame, made: bool = False) -> Materialized:
     """Keep rows at hand; `made`: by a stage, and not read from a source or a table."""
     if made or not in_one_process(rows.sparkSession):
         cached = rows.persist()
-        return Kept(cached, cached.count, cached.unpersist)
+        return Materialized(cached, cached.count, cached.unpersist)
     level = StorageLevel.MEMORY_AND_DISK_DESER
     copied = rows.localCheckpoint(eager=False, storageLevel=level)
     stored = copied._jdf.queryExecution().analyzed().rdd()
 
-    def let_go(_made_of: DataFrame = rows) -> None:  # tasks count for its plan as long as they run
+    def release(_made_of: DataFrame = rows) -> None:  # tasks count for its plan as long as they run
         stored.unpersist(False)
 
-    return Kept(copied, stored.count, let_go)
+    return Materialized(copied, stored.count, release)
 
 
 class Loan:
     """Rows at hand that are let go of when the batch is over, unless somebody keeps them longer."""
 
-    def __init__(self, let_go: Callable[[], object]) -> None:
-        self._let_go = let_go
+    def __init__(self, release: Callable[[], object]) -> None:
+        self._let_go = release
         self._extended = False
 
     def extended(self) -> Callable[[], object]:

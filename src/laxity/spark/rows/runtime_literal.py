@@ -8,21 +8,21 @@ instead, as long as its place there is not known beforehand.
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-EVENT_US = "unix_micros(_event)"
+from laxity.spark.rows.columns import EVENT_US
 
 
-def changing(value: int, beside: Column | None = None) -> Column:
+def runtime_literal(value: int, beside: Column | None = None) -> Column:
     """The value in every row, beside a whole number that is never null; by default the event's."""
     if beside is None:
-        return F.expr(changing_in(value))
+        return F.expr(runtime_sql(value))
     number = F.lit(value).cast("bigint")
     return F.get(F.array(number, number), beside.bitwiseAND(1).cast("int"))
 
 
-def changing_in(value: int, beside: str = EVENT_US) -> str:
+def runtime_sql(value: int, beside: str = EVENT_US) -> str:
     """The same as SQL: one call of Java, where an expression of columns takes one for each part.
 
-    >>> changing_in(7, "h.lo")
+    >>> runtime_sql(7, "h.lo")
     'get(array(7L, 7L), CAST(h.lo & 1 AS INT))'
     """
     return f"get(array({value}L, {value}L), CAST({beside} & 1 AS INT))"

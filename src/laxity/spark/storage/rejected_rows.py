@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from laxity.errors import StateError
-from laxity.spark.engine.batch_stats import riding
+from laxity.spark.rows.measure import observe
 from laxity.spark.storage.checkpoint import read_last_commit
 from laxity.spark.storage.files import open_files
 from laxity.spark.storage.segments import read_table
@@ -64,7 +64,7 @@ def post(
     tables: Tables, kind: str, counted: Sequence[DataFrame], beside: Sequence[DataFrame]
 ) -> Callable[[], int]:
     """Plan to add letters to their table; ask after the write how many of the `counted` it got."""
-    letters = [riding(one, [F.count(F.lit(1)).alias("n_letters")]) for one in counted]
+    letters = [observe(one, [F.count(F.lit(1)).alias("n_letters")]) for one in counted]
     if counted or beside:
         tables.append(kind, reduce(DataFrame.unionByName, [*(o for o, _ in letters), *beside]))
     return lambda: sum(int(seen.get["n_letters"]) for _, seen in letters)

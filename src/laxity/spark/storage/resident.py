@@ -9,51 +9,51 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 
-from laxity.spark.jvm.rdd_leaf import Leaf, rows_of
+from laxity.spark.jvm.rdd_leaf import RddLeaf, rows_of
 from laxity.spark.rows.materialize import Loan, kept
 
 MANY = 8  # pieces that become one
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class Chunk:
     """Rows at hand, and how to let go of them; `newest`: when the last of them expires."""
 
-    leaf: Leaf
+    leaf: RddLeaf
     newest: int | None
-    let_go: Callable[[], object]
+    release: Callable[[], object]
 
     @staticmethod
-    def of(rows: DataFrame, newest: int | None) -> "Piece":
+    def of(rows: DataFrame, newest: int | None) -> "Chunk":
         """Rows that will be at hand once a job has read them."""
         at_hand = kept(rows)
-        return Piece(Leaf.copied(at_hand.rows), newest, at_hand.let_go)
+        return Chunk(RddLeaf.copied(at_hand.rows), newest, at_hand.release)
 
     @staticmethod
-    def view(rows: DataFrame, newest: int | None, loan: Loan) -> "Piece":
+    def view(rows: DataFrame, newest: int | None, loan: Loan) -> "Chunk":
         """Some of the rows on loan."""
-        return Piece(Leaf.made(rows), newest, loan.extended())
+        return Chunk(RddLeaf.made(rows), newest, loan.extended())
 
-    def work_out(self) -> None:
+    def compute(self) -> None:
         """Run a job that reads them all."""
         self.leaf.rdd.count()
 
 
 @dataclass(frozen=True)
-class Standing:
+class ResidentTables:
     """The pieces of the tables that are at hand, each whole."""
 
-    pieces: dict[str, tuple[Piece, ...]] = field(default_factory=dict)
+    pieces: dict[str, tuple[Chunk, ...]] = field(default_factory=dict)
 
-    def replaced(self, after: "Standing") -> "Standing":
+    def replaced(self, after: "ResidentTables") -> "ResidentTables":
         """Those of the batch after; tables that it left nothing new for stay."""
         for name, pieces in after.pieces.items():
             for piece in self.pieces.get(name, ()):
                 if piece not in pieces:
-                    piece.let_go()
-        return Standing(self.pieces | after.pieces)
+                    piece.release()
+        return ResidentTables(self.pieces | after.pieces)
 
 
-def rows_in(pieces: Iterable[Piece]) -> DataFrame:
+def rows_in(pieces: Iterable[Chunk]) -> DataFrame:
     """All rows of the pieces."""
     return rows_of([piece.leaf for piece in pieces])

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from laxity.spark.engine.source import quoted_name
-from laxity.spark.rows.runtime_literal import changing_in
+from laxity.spark.rows.columns import quoted_name
+from laxity.spark.rows.runtime_literal import runtime_sql
 from laxity.spark.storage.checkpoint import Commit, Segment, Table
 from laxity.spark.storage.files import Files
 
@@ -54,7 +54,7 @@ def unexpired(rows: DataFrame, table: Table) -> DataFrame:
     """Those of the rows that are not below the table's floor."""
     if table.floor is None or table.expire_by is None:
         return rows
-    return rows.where(f"{table.expire_by} >= {changing_in(table.floor, table.expire_by)}")
+    return rows.where(f"{table.expire_by} >= {runtime_sql(table.floor, table.expire_by)}")
 
 
 def sweep(files: Files, kept: Iterable[Commit]) -> None:

@@ -23,13 +23,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from laxity.errors import StateError
-from laxity.spark.rows.background import Asides
+from laxity.spark.rows.background import BackgroundJobs
 from laxity.spark.rows.materialize import in_one_process
-from laxity.spark.rows.partitioning import ONE_TASK, gathered
+from laxity.spark.rows.partitioning import ONE_TASK, coalesced
 from laxity.spark.storage.checkpoint import Segment, Table
 from laxity.spark.storage.files import Files
-from laxity.spark.storage.parquet_writer import write_folder
-from laxity.spark.storage.resident import MANY, Piece, Standing, rows_in
+from laxity.spark.storage.parquet_writer import write_parquet
+from laxity.spark.storage.resident import MANY, Chunk, ResidentTables, rows_in
 from laxity.spark.storage.segments import columns_of, fold, path_of, read_table, sharing, unexpired
 
 Make = Callable[[], DataFrame]
@@ -53,7 +53,7 @@ class Tables:
         files: Files,
         committed: dict[str, Table],
         batch_id: int,
-        standing: Standing | None = None,
+        standing: ResidentTables | None = None,
     ) -> None:
         self._spark = spark
         self._files = files
@@ -65,8 +65,8 @@ class Tables:
         self._opened: dict[str, DataFrame] = {}
         self._read: dict[str, DataFrame] = {}
         self._planning = threading.Lock()  # a stage may still plan while the results are written
-        self._standing = standing or Standing()
-        self.left = Standing()
+        self._standing = standing or ResidentTables()
+        self.left = ResidentTables()
         self._label: Callable[[str], str] = str
 
     def called(self, label: Callable[[str], str]) -> "Tables":
@@ -92,7 +92,7 @@ class Tables:
         self,
         name: str,
         laid: Callable[[DataFrame], DataFrame],
-        aside: Asides,
+        background: BackgroundJobs,
         beside: str | None = None,
     ) -> DataFrame | None:
         """The same, to be at hand from now on where that can be, and then lie as `laid` lays them.
@@ -110,8 +110,8 @@ class Tables:
             return self._read_both(name, beside)
         if label not in pieces:
             read = self._read_both(name, beside)
-            pieces[label] = (Piece.of(laid(read), None),)
-            aside.begin(pieces[label][0].work_out)  # before its files may go
+            pieces[label] = (Chunk.of(laid(read), None),)
+            background.begin(pieces[label][0].compute)  # before its files may go
         if beside is not None:
             pieces[self._label(beside)] = ()  # its own are with the others
         self._read[label] = unexpired(rows_in(self._others(label) or pieces[label]), table)
@@ -121,7 +121,9 @@ class Tables:
         each = [self.read(one) for one in (name, beside) if one is not None]
         return reduce(DataFrame.unionByName, [rows for rows in each if rows is not None])
 
-    def stay(self, name: str, new: Sequence[Piece], aside: Asides, anew: bool = False) -> None:
+    def stay(
+        self, name: str, new: Sequence[Chunk], background: BackgroundJobs, anew: bool = False
+    ) -> None:
         """Leave at hand what this batch adds to a table, or makes its only rows `anew`.
 
         That is, if all others of the table are.
@@ -133,13 +135,13 @@ class Tables:
             return
         if others is not None:
             rows, newest = rows_in([*others, *new]), [piece.newest for piece in (*others, *new)]
-            one = Piece.of(unexpired(rows, self._committed[label]), _last(newest))
-            aside.begin(one.work_out)
+            one = Chunk.of(unexpired(rows, self._committed[label]), _last(newest))
+            background.begin(one.compute)
             self.left.pieces[label] = (one,)
         for piece in new:
-            aside.last(piece.let_go)
+            background.last(piece.release)
 
-    def _others(self, label: str) -> tuple[Piece, ...] | None:
+    def _others(self, label: str) -> tuple[Chunk, ...] | None:
         """The pieces of a table that are not expired; None if it is not at hand."""
         table = self._alive(label)
         if table is None:
@@ -222,37 +224,37 @@ class Tables:
             write.tables[name] = rows
             write.folds |= level > 0
 
-    def begin(self, name: str, aside: Asides, n_rows: int | None = None) -> None:
+    def begin(self, name: str, background: BackgroundJobs, n_rows: int | None = None) -> None:
         """Begin to write what was planned for a table, beside all that is still to be decided.
 
         So for a folder that tables share, if any is to get rows, of which there are `n_rows`.
         """
         if (label := self._label(name)) in self._writes:
-            self._begin(label, aside, n_rows)
+            self._begin(label, background, n_rows)
 
-    def _begin(self, folder: str, aside: Asides, n_rows: int | None = None) -> None:
+    def _begin(self, folder: str, background: BackgroundJobs, n_rows: int | None = None) -> None:
         with self._planning:
             if folder not in self._begun:
-                self._begun[folder] = aside.begin(partial(self._save, folder, n_rows))
+                self._begun[folder] = background.begin(partial(self._save, folder, n_rows))
 
     def _save(self, folder: str, n_rows: int | None) -> None:
         write = self._writes[folder]
         tables = {name: make() for name, make in write.tables.items()}
         (rows,) = [sharing(tables)] if write.shared else tables.values()
         if write.shared:
-            rows = gathered(rows, ONE_TASK + 1 if n_rows is None or write.folds else n_rows)
-        write_folder(rows, self._files, path_of(folder, self._batch_id))
+            rows = coalesced(rows, ONE_TASK + 1 if n_rows is None or write.folds else n_rows)
+        write_parquet(rows, self._files, path_of(folder, self._batch_id))
 
-    def begin_own(self, aside: Asides) -> None:
+    def begin_own(self, background: BackgroundJobs) -> None:
         """Begin what was planned for folders of one table: those shared may still get others."""
         for folder, write in list(self._writes.items()):
             if not write.shared:
-                self._begin(folder, aside)
+                self._begin(folder, background)
 
-    def write(self, aside: Asides) -> None:
+    def write(self, background: BackgroundJobs) -> None:
         """Carry out all that was planned, side by side."""
         for folder in list(self._writes):
-            self._begin(folder, aside)
+            self._begin(folder, background)
         for result in list(self._begun.values()):
             result()
 

@@ -89,7 +89,7 @@ class Terms:
         return by_time(rows.key, rows.ts_us)
 
 
-class History:
+class Retained:
     """What is kept of the past of all keys."""
 
     def __init__(self, shape: Shape, terms: Terms) -> None:
@@ -168,7 +168,9 @@ class History:
             contexts = self.holes.contexts(span_us, self.oldest_us)
             needed = contexts.hold(self.rows.key, self.rows.ts_us)
         needed |= self._awaited().hold(self.rows.key, self.rows.ts_us)
-        self.rows = self.rows.take(needed | (self.rows.ts_us > self.shape.edge_us(self.newest_us)))
+        self.rows = self.rows.take(
+            needed | (self.rows.ts_us > self.shape.watermark_us(self.newest_us))
+        )
 
     def _awaited(self) -> Intervals:
         """The contexts of rows that wait."""
