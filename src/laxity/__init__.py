@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from laxity.core.tuned import Tuned
     from laxity.spark.api.calibrate import calibrate
     from laxity.spark.api.latest import latest
+    from laxity.spark.api.letters import read_letters
     from laxity.spark.api.query import Query
     from laxity.spark.api.session import session
     from laxity.spark.api.sinks import console, foreach, memory, parquet, table
     from laxity.spark.api.stream import Stream, merge, stream
     from laxity.spark.engine.source import source
     from laxity.spark.revising.app import App
-    from laxity.spark.storage.rejected_rows import read_letters
 
 __version__ = "0.1.0"
 
@@ -43,7 +43,7 @@ _HOME = {
     "calibrate": "spark.api.calibrate",
     "latest": "spark.api.latest",
     "merge": "spark.api.stream",
-    "read_letters": "spark.storage.rejected_rows",
+    "read_letters": "spark.api.letters",
     "Query": "spark.api.query",
     "session": "spark.api.session",
     "console": "spark.api.sinks",

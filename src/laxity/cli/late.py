@@ -33,7 +33,7 @@ def late(
     open_checkpoint(checkpoint)
     from pyspark.sql import functions as F
 
-    from laxity.spark.storage.rejected_rows import read_letters
+    from laxity.spark.api.letters import read_letters
 
     letters = read_letters(checkpoint, kind)
     why = "_reason" if kind == "dead" else "_source"

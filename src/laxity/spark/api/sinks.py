@@ -8,7 +8,7 @@ committed batch and forgets whatever a crash left beyond it.
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -16,25 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from laxity.errors import ConfigError, ContractWarning
 from laxity.spark.storage.files import Files, open_files
 from laxity.spark.storage.parquet_writer import write_parquet
-
-
-class Sink(Protocol):
-    """Anything results can be written to.
-
-    `one_pass`: `write` reads all rows, once, so numbers may ride on that job.
-    """
-
-    one_pass: bool
-    delivery: str
-
-    def open(self, spark: SparkSession, checkpoint_id: str, last_id: int) -> None:
-        """Check that writing will work; forget what lies beyond the last committed batch."""
-
-    def write(self, rows: DataFrame, batch_id: int) -> None:
-        """Write the results of one batch."""
-
-    def forget(self, batch_id: int) -> None:
-        """Remove what was written for a batch."""
 
 
 @dataclass

@@ -13,13 +13,14 @@ from pyspark.sql.types import StructType
 from laxity.contract import Contract, StageTerms
 from laxity.durations import Duration, duration_us, show_us
 from laxity.errors import ConfigError
+from laxity.spark.api.floor import check_deadline
 from laxity.spark.api.query import Query
-from laxity.spark.api.sinks import Sink
 from laxity.spark.engine.batch import BatchRunner, Plan
 from laxity.spark.engine.batch_stats import packed
 from laxity.spark.engine.branch import Branch
+from laxity.spark.engine.sink import Sink
 from laxity.spark.jvm.class_cache import remember
-from laxity.spark.merging.tuning import check_deadline, fitted_in_background
+from laxity.spark.merging.tuning import fitted_in_background
 from laxity.spark.storage.checkpoint import Checkpoint
 from laxity.spark.storage.files import is_local
 

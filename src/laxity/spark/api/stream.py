@@ -19,9 +19,9 @@ from laxity.core.tuned import Tuned
 from laxity.durations import Duration, duration_us
 from laxity.errors import ConfigError
 from laxity.spark.api.query import Query
-from laxity.spark.api.sinks import Sink
 from laxity.spark.api.start import Launch
 from laxity.spark.engine.branch import Branch, made_columns
+from laxity.spark.engine.sink import Sink
 from laxity.spark.engine.source import Source, check_name, union
 from laxity.spark.engine.stage import Apply, Stage
 from laxity.spark.merging.join import Join

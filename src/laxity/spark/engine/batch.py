@@ -27,13 +27,13 @@ from laxity.core.ledger import Ledger
 from laxity.core.progress import Progress
 from laxity.core.report import Latency, Promise, Report
 from laxity.errors import StateError
-from laxity.spark.api.sinks import Sink
 from laxity.spark.engine.account import post_letters, settle
 from laxity.spark.engine.batch_stats import arrival_columns, n_results, read_latency
 from laxity.spark.engine.branch import Branch
 from laxity.spark.engine.branch_runner import Batch, BranchResult, BranchRunner
 from laxity.spark.engine.failures import explained
 from laxity.spark.engine.phases import Phases
+from laxity.spark.engine.sink import Sink
 from laxity.spark.engine.stage import Outcome
 from laxity.spark.rows.background import BackgroundJobs
 from laxity.spark.rows.measure import measure, observe

@@ -8,14 +8,10 @@ that sources of any shape fit and nothing is lost.
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from laxity.errors import StateError
 from laxity.spark.rows.measure import observe
-from laxity.spark.storage.checkpoint import read_last_commit
-from laxity.spark.storage.files import open_files
-from laxity.spark.storage.segments import read_table
 from laxity.spark.storage.state import Tables
 
 DEAD = "dead"
@@ -68,20 +64,6 @@ def post(
     if counted or beside:
         tables.append(kind, reduce(DataFrame.unionByName, [*(o for o, _ in letters), *beside]))
     return lambda: sum(int(seen.get["n_letters"]) for _, seen in letters)
-
-
-def read_letters(checkpoint: str, kind: str = DEAD, spark: SparkSession | None = None) -> DataFrame:
-    """The dead letters (`kind="dead"`) or late rejections (`kind="late"`) of a checkpoint."""
-    from laxity.spark.api.session import session
-
-    spark = spark or session()
-    files = open_files(checkpoint, spark)
-    commit = read_last_commit(files)
-    if commit is None:
-        raise StateError(f"{files.uri} holds no committed batch: is it a Laxity checkpoint?")
-    if kind in commit.tables:
-        return read_table(spark, files, kind, commit.tables[kind])
-    return spark.createDataFrame([], EMPTY[kind])
 
 
 EMPTY = {

@@ -1,0 +1,22 @@
+"""Rows that did not make it, for those who ask."""
+
+from pyspark.sql import DataFrame, SparkSession
+
+from laxity.errors import StateError
+from laxity.spark.api.session import session
+from laxity.spark.storage.checkpoint import read_last_commit
+from laxity.spark.storage.files import open_files
+from laxity.spark.storage.rejected_rows import DEAD, EMPTY
+from laxity.spark.storage.segments import read_table
+
+
+def read_letters(checkpoint: str, kind: str = DEAD, spark: SparkSession | None = None) -> DataFrame:
+    """The dead letters (`kind="dead"`) or late rejections (`kind="late"`) of a checkpoint."""
+    spark = spark or session()
+    files = open_files(checkpoint, spark)
+    commit = read_last_commit(files)
+    if commit is None:
+        raise StateError(f"{files.uri} holds no committed batch: is it a Laxity checkpoint?")
+    if kind in commit.tables:
+        return read_table(spark, files, kind, commit.tables[kind])
+    return spark.createDataFrame([], EMPTY[kind])
