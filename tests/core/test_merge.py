@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import oracles
 from laxity.core.gate import Gate
-from laxity.core.merge import FIRST_US, Frontier, MergeState, MergeTerms, decide, told
-from laxity.core.progress import SourceState
+from laxity.core.merge import FIRST_US, MergeState, MergeTerms, decide, in_words
+from laxity.core.progress import Frontier, SourceState
 from laxity.core.slack import Fixed, Quantile, Seen, SlackRule, Tcp
 from oracles import Batch, Marked, Setting
 from strategies import (
@@ -226,8 +226,8 @@ def test_more_slack_leaves_the_frontier_where_it_is_and_says_so() -> None:
 
 def test_a_decision_says_in_words_why_and_how_long_it_waits() -> None:
     assert decided({"a": at(9), "b": at(None)}).why == "waits for b"
-    assert told(decided({"a": at(9), "b": at(8)}, 3)) == "every source is past; slack 3us"
-    assert told(Frontier()) == "no source has spoken; slack for ever"
+    assert in_words(decided({"a": at(9), "b": at(8)}, 3)) == "every source is past; slack 3us"
+    assert in_words(Frontier()) == "no source has spoken; slack for ever"
     held = MergeTerms(Fixed(None), hold_at_most_us=0)
     assert decide(held, MergeState(), {"a": at(1), "b": at(None)}, Seen(), 0).frontier.why == (
         "held too long"

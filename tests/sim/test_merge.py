@@ -197,4 +197,4 @@ def test_a_rule_is_shown_what_the_last_batch_read_and_how_far_sources_are_apart(
         (one.now_us, one.newest_us, one.lag_us, one.n_read, one.n_slack) for one in noting.shown
     ]
     assert shown == [(10, 4, 3, 0, 0), (20, 9, 5, 1, 0), (30, 9, 5, 1, 0)]
-    assert (reads.memory.n_held, reads.memory.n_read) == (1, 0)
+    assert (reads.state.n_held, reads.state.n_read) == (1, 0)

@@ -138,12 +138,12 @@ def test_two_contexts_mix_if_the_safety_distance_is_smaller(
     app = App((Aggregate(4, 1, coalesced), Aggregate(4, 1, coalesced)))
     shape = app.shape
     closer = Shape(((int(share * shape.span_us), 1),))
-    monkeypatch.setattr(Replica, "_journey", _journey_of(closer))
+    monkeypatch.setattr(Replica, "_time_shift", _time_shift_of(closer))
     results, want = contexts_of_one_key(app)
     assert last_of(app, results) != want
 
 
-def _journey_of(shape: Shape) -> Any:
+def _time_shift_of(shape: Shape) -> Any:
     whole = Replica._time_shift
 
     def time_shift(self: Replica, rows: Any, results: tuple[int, int]) -> Any:

@@ -18,11 +18,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from laxity.core.progress import SourceState
+from laxity.core.progress import Frontier, SourceState
 from laxity.core.slack import Seen, SlackRule
 from laxity.durations import show_us
 
 FIRST_US = -(2**63)  # no time is before it, and slack may be longer than all time
+
+DRAINED = "the input has ended"  # why the frontier passed every row
 
 Key = tuple[int, int, int]  # event, rank of the source, sequence: the total order
 
@@ -33,22 +35,6 @@ class Read(StrEnum):
     READY = "ready"
     SLACK = "slack"
     LATE = "late"
-
-
-class Frontier(BaseModel):
-    """How far rows may be released, and why so far.
-
-    `merge_us`: every source has moved past it (rows up to it are ready). `newest_us`: the newest
-    event of all. None where there is nothing to say yet.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    frontier_us: int | None = None
-    merge_us: int | None = None
-    newest_us: int | None = None
-    slack_us: int | None = None
-    why: str = "no source has spoken"
 
 
 class MergeState(BaseModel):
@@ -86,12 +72,16 @@ class MergeTerms:
 
 def decide(
     terms: MergeTerms,
-    memory: MergeState,
+    state: MergeState,
     sources: Mapping[str, SourceState],
     seen: Seen,
     now_us: int,
+    *,
+    drain: bool = False,
 ) -> MergeState:
     """The frontier after one more batch; `sources` are as they stand with that batch.
+
+    `drain`: the input has ended, nobody is waited for, and the frontier passes every row.
 
     >>> from laxity.core.slack import Fixed
     >>> at = {"a": SourceState(newest_us=9_000_000, heard_us=0),
@@ -100,29 +90,29 @@ def decide(
     >>> after.frontier.frontier_us, after.frontier.why
     (5999999, 'slack ran out')
     """
-    newest_us = _latest(state.newest_us for state in sources.values())
-    merge_us = merge_point_us(sources, terms.ties)
+    newest_us = _latest(one.newest_us for one in sources.values())
+    merge_us = newest_us if drain else merge_point_us(sources, terms.ties)
     seen = replace(
         seen,
         now_us=now_us,
         newest_us=newest_us,
         lag_us=None if newest_us is None or merge_us is None else newest_us - merge_us,
-        n_read=memory.n_read,
-        n_slack=memory.n_slack,
+        n_read=state.n_read,
+        n_slack=state.n_slack,
     )
-    slack_us, rule = terms.rule.next(memory.rule, seen)
-    waiting, overdue_us = _overdue(terms, memory, newest_us, now_us)
+    slack_us, rule = terms.rule.next(state.rule, seen)
+    waiting, overdue_us = _overdue(terms, state, newest_us, now_us)
     limits = {
-        "every source is past": merge_us,
+        DRAINED if drain else "every source is past": merge_us,
         "slack ran out": None
         if newest_us is None or slack_us is None
         else max(newest_us - slack_us - 1, FIRST_US),  # slack-ready is strict: > slack
         "held too long": overdue_us,
-        "as before": memory.frontier.frontier_us,
+        "as before": state.frontier.frontier_us,
     }
     frontier_us = _latest(limits.values())
     why = next((why for why, us in limits.items() if us == frontier_us), "")
-    return memory.model_copy(
+    return state.model_copy(
         update={
             "frontier": Frontier(
                 frontier_us=frontier_us,
@@ -142,8 +132,8 @@ def merge_point_us(sources: Mapping[str, SourceState], ties: frozenset[str]) -> 
 
     When all are idle nobody is waited for, and it is the newest of all.
     """
-    newest = {name: state.newest_us for name, state in sources.items()}
-    awaited = {name: newest[name] for name, state in sources.items() if not state.idle}
+    newest = {name: one.newest_us for name, one in sources.items()}
+    awaited = {name: newest[name] for name, one in sources.items() if not one.idle}
     if not awaited:
         return _latest(newest.values())
     if any(us is None for us in awaited.values()):
@@ -152,12 +142,12 @@ def merge_point_us(sources: Mapping[str, SourceState], ties: frozenset[str]) -> 
 
 
 def _overdue(
-    terms: MergeTerms, memory: MergeState, newest_us: int | None, now_us: int
+    terms: MergeTerms, state: MergeState, newest_us: int | None, now_us: int
 ) -> tuple[tuple[tuple[int, int], ...], int | None]:
     """The batches still waiting, and the newest event among those that have waited too long."""
     if terms.hold_at_most_us is None:
         return (), None
-    waiting = memory.waiting
+    waiting = state.waiting
     if newest_us is not None and all(us < newest_us for _, us in waiting):
         waiting = (*waiting, (now_us, newest_us))
     due = [us for came_us, us in waiting if now_us - came_us >= terms.hold_at_most_us]
@@ -165,7 +155,7 @@ def _overdue(
 
 
 def _waits_for(sources: Mapping[str, SourceState]) -> str:
-    silent = [name for name, state in sources.items() if state.newest_us is None]
+    silent = [name for name, one in sources.items() if one.newest_us is None]
     return f"waits for {', '.join(silent)}"
 
 
@@ -173,7 +163,7 @@ def _latest(times_us: Any) -> int | None:
     return max((us for us in times_us if us is not None), default=None)
 
 
-def told(frontier: Frontier) -> str:
+def in_words(frontier: Frontier) -> str:
     """The decision in words."""
     slack = "for ever" if frontier.slack_us is None else show_us(frontier.slack_us)
     return f"{frontier.why}; slack {slack}"

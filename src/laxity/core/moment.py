@@ -5,6 +5,9 @@
 `answered_us` are out, those up to `watermark_us` come with this batch. Rows at or before it are not
 recent any more, rows before `open_us` will be too late in every batch to come, and results at or
 before `final_us` never change again.
+
+A *drain* ends the input: all results up to the newest event are answered and final, and rows before
+`floor_us` are too late for ever.
 """
 
 from collections.abc import Mapping
@@ -36,6 +39,8 @@ class Moment:
     lateness_us: int
     before_us: int
     newest_us: int
+    floor_us: int | None = None
+    drains: bool = False
 
     @property
     def span_us(self) -> int:
@@ -45,27 +50,36 @@ class Moment:
     @property
     def accepted_us(self) -> int:
         """The oldest event that is not too late for this batch."""
-        return max(self.before_us - self.lateness_us, BEGINNING)
+        floor_us = BEGINNING if self.floor_us is None else self.floor_us
+        return max(self.before_us - self.lateness_us, floor_us)
 
     @property
     def answered_us(self) -> int:
         """Results up to here were answered by the batches before."""
-        return self.shape.watermark_us(self.before_us)
+        return self._drained(self.shape.watermark_us(self.before_us))
 
     @property
     def watermark_us(self) -> int:
         """Results up to here are answered once this batch is done."""
-        return self.shape.watermark_us(self.newest_us)
+        if self.drains:
+            return self.newest_us
+        return self._drained(self.shape.watermark_us(self.newest_us))
 
     @property
     def open_us(self) -> int:
         """The oldest event that can still come."""
-        return self.newest_us - self.lateness_us
+        return self.newest_us + 1 if self.drains else self.newest_us - self.lateness_us
 
     @property
     def final_us(self) -> int:
         """Results up to here never change again."""
-        return self.shape.final_us(self.newest_us, self.lateness_us)
+        if self.drains:
+            return self.newest_us
+        return self._drained(self.shape.final_us(self.newest_us, self.lateness_us))
+
+    def _drained(self, us: int) -> int:
+        """Where results stand that a drain may have answered already."""
+        return us if self.floor_us is None else max(us, self.floor_us - 1)
 
     def shelf(self, table: str) -> tuple[int, int]:
         """Where the rows of a table expire after this batch, and the width of a bucket of them."""
@@ -98,21 +112,25 @@ class ReviseState(BaseModel):
 
     `newest_us`: the newest event of all keys. `n_waiting`: late rows that wait for their trigger.
     `n_doubted`: how many keys were in doubt. `stock`: for each table how many rows are kept, by
-    when they expire.
+    when they expire. `floor_us`: rows before it came too late for a drain.
     """
 
     model_config = ConfigDict(frozen=True)
 
     newest_us: int | None = None
+    floor_us: int | None = None
     n_waiting: int = 0
     n_doubted: int | None = None
     stock: Stock = {}
 
-    def moment(self, shape: Shape, lateness_us: int, newest_us: int | None) -> Moment:
+    def moment(
+        self, shape: Shape, lateness_us: int, newest_us: int | None, *, drain: bool = False
+    ) -> Moment:
         """The times of a batch whose newest event is this; None if it has no rows."""
         before_us = BEGINNING if self.newest_us is None else self.newest_us
         after_us = before_us if newest_us is None else max(before_us, newest_us)
-        return Moment(shape, lateness_us, before_us, after_us)
+        drains = drain and after_us > BEGINNING
+        return Moment(shape, lateness_us, before_us, after_us, self.floor_us, drains)
 
     @property
     def n_kept(self) -> int:

@@ -30,6 +30,31 @@ class SourceState(BaseModel):
     idle: bool = False
 
 
+class Frontier(BaseModel):
+    """How far rows may be passed on, and why so far.
+
+    `merge_us`: every source has moved past it (rows up to it are ready). `newest_us`: the newest
+    event of all. None where there is nothing to say yet.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    frontier_us: int | None = None
+    merge_us: int | None = None
+    newest_us: int | None = None
+    slack_us: int | None = None
+    why: str = "no source has spoken"
+
+
+class Passed(BaseModel):
+    """The rows a stage passed on, in time: the newest in order, and the oldest behind those."""
+
+    model_config = ConfigDict(frozen=True)
+
+    last_us: int | None = None
+    oldest_late_us: int | None = None
+
+
 class Progress:
     """The clock of every source, carried from batch to batch.
 

@@ -111,7 +111,7 @@ class Shape:
         safety distance after `after_us`, the newest time replayed (Lemma 8); nothing replayed yet,
         they stay. `results` are the affected ones.
 
-        >>> Shape.of([(2, 1), (4, 1)]).journey(np.arange(10), (-2, 4), after_us=7).offset_us
+        >>> Shape.of([(2, 1), (4, 1)]).time_shift(np.arange(10), (-2, 4), after_us=7).offset_us
         14
         """
         first_us, last_us = int(ts_us.min()), int(ts_us.max())
@@ -138,7 +138,7 @@ class TimeShift:
     def back(self, ts_us: int) -> int | None:
         """The true time of a result, or None if it is not one of those awaited (Obs. 1).
 
-        >>> way = Journey(offset_us=14, lo_us=12, hi_us=18, last_us=23)
+        >>> way = TimeShift(offset_us=14, lo_us=12, hi_us=18, last_us=23)
         >>> way.back(14), way.back(18), way.back(12)
         (0, 4, None)
         """

@@ -116,7 +116,7 @@ def history(setup: Setup, seed: int, told: Told = untold) -> Points:
         told(0.7 * done / len(setup.slacks_s), f"slack {slack_s:g} s")
         terms = MergeTerms(Recorded(Fixed(f"{slack_s:g}s")))
         reads = merge.run(sources, terms, setup.batch_every_ms * 1_000, cost=cost)
-        points.append(points_of(reads.memory.rule["points"]))
+        points.append(points_of(reads.state.rule["points"]))
     return sum(points, ())
 
 

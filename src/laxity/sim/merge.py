@@ -49,7 +49,7 @@ class Reads:
     `source` is the source's rank, `row` the row's place in that source; `slack_us` the slack then.
     `read_us` is when its batch began, `done_us` when that was done. `batches` are all of them, also
     those that read nothing, as (began, done, slack). `held` are the rows still waiting when the
-    workload ended, as (source, row), `memory` is what the merge remembered then.
+    workload ended, as (source, row), `state` is what the merge remembered then.
     """
 
     event_us: Ints
@@ -62,7 +62,7 @@ class Reads:
     slack_us: Ints
     held: Ints
     batches: Ints
-    memory: MergeState
+    state: MergeState
 
     @property
     def latency_us(self) -> Ints:
@@ -88,12 +88,13 @@ def run(
     until_us: int | None = None,
     *,
     cost: Cost = FREE,
+    drain: bool = False,
 ) -> Reads:
     """Read the sources through a merge, a batch every `every_us` or when the last one is done.
 
     Each source has `event_us`, `arrival_us` (sorted) and perhaps `seq`. The run ends one tick after
     the last arrival, or at `until_us`: with idle sources or a bound on holding, that is when the
-    rest comes out.
+    rest comes out. `drain`: the last tick releases every row, since the input has ended.
     """
     if every_us <= 0:
         raise ConfigError(f"every_us must be > 0, got {every_us}")
@@ -101,7 +102,7 @@ def run(
     first_us, last_us = int(arrival_us[0]), int(arrival_us[-1])
     names = list(sources)
     progress = Progress(names, idle_after_us or {}, first_us)
-    memory, held, taken = MergeState(), no_rows(), 0
+    state, held, taken = MergeState(), no_rows(), 0
     latency_us: int | None = None
     parts: list[Part] = []
     now_us, end_us = first_us, max(last_us + every_us, until_us or 0)
@@ -110,18 +111,18 @@ def run(
         end = int(np.searchsorted(arrival_us, now_us, side="right"))
         fresh = rows.take(np.arange(taken, end))
         taken = end
-        states = progress.advance(_heard(fresh, names), now_us)
-        seen = _seen(fresh, terms.rule.grid, memory.frontier.newest_us, latency_us)
-        memory = decide(terms, memory, states, seen, now_us)
-        at = memory.frontier
-        read = release(held.plus(fresh), at.frontier_us, at.merge_us, memory.position)
+        spoken = progress.advance(_heard(fresh, names), now_us)
+        seen = _seen(fresh, terms.rule.grid, state.frontier.newest_us, latency_us)
+        state = decide(terms, state, spoken, seen, now_us, drain=drain and now_us >= end_us)
+        at = state.frontier
+        read = release(held.plus(fresh), at.frontier_us, at.merge_us, state.position)
         held = read.held
-        memory = memory.model_copy(update=_counted(read))
+        state = state.model_copy(update=_counted(read))
         done_us = now_us + cost.of(read.rows.ref.size)
         if read.rows.ref.size:
             latency_us = done_us - int(arrival_us[read.rows.ref].min())
         parts.append((read.rows, read.marks, now_us, done_us, at.slack_us or 0))
-    return _reads(parts, memory, held, place, arrival_us)
+    return _reads(parts, state, held, place, arrival_us)
 
 
 def _counted(read: Released) -> dict[str, Any]:
@@ -176,7 +177,7 @@ def _seen(
 
 
 def _reads(
-    parts: list[Part], memory: MergeState, held: Rows, place: Ints, arrival_us: Ints
+    parts: list[Part], state: MergeState, held: Rows, place: Ints, arrival_us: Ints
 ) -> Reads:
     """All batches in one, with every row's place in its own source."""
     ref = np.concatenate([part.ref for part, *_ in parts])
@@ -193,5 +194,5 @@ def _reads(
         slack_us=slack_us,
         held=np.stack([held.rank, place[held.ref]]),
         batches=times,
-        memory=memory,
+        state=state,
     )

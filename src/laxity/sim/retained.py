@@ -94,13 +94,27 @@ class Retained:
 
     def __init__(self, shape: Shape, terms: Terms) -> None:
         self.shape, self.terms = shape, terms
-        self.newest_us = BEGINNING
+        self.newest_us = self.floor_us = BEGINNING
+        self.ended = False  # the input is: whatever waits is due, and all results are certain
         self.rows, self.waiting, self.holes = no_rows(), no_rows(), no_holes()
 
     @property
     def oldest_us(self) -> int:
         """Rows from then on are still accepted."""
-        return self.newest_us - self.terms.lateness_us
+        return max(self.newest_us - self.terms.lateness_us, self.floor_us)
+
+    @property
+    def watermark_us(self) -> int:
+        """Results up to there are answered, now that these rows are here."""
+        if self.ended:
+            return self.newest_us
+        return max(self.shape.watermark_us(self.newest_us), self.floor_us - 1)
+
+    @property
+    def final_us(self) -> int:
+        """Results up to there never change again."""
+        final_us = self.shape.final_us(self.newest_us, self.terms.lateness_us)
+        return max(final_us, self.floor_us - 1)
 
     @property
     def n_held(self) -> int:
@@ -144,7 +158,7 @@ class Retained:
             frontier_us=self.newest_us,
         )
         due: Bools = np.broadcast_to(trigger(asked), keys.shape)[place]
-        return due | (self.waiting.ts_us <= self.oldest_us)
+        return due | (self.waiting.ts_us <= self.oldest_us) | self.ended
 
     def take_up(self, which: Bools) -> Rows:
         """Let some of the waiting rows join the others; which they were."""
@@ -160,6 +174,11 @@ class Retained:
 
     def forget(self) -> None:
         """Let go of the rows that nothing still to come can need, and of holes that are closed."""
+        if self.ended:
+            self.rows, self.waiting, self.holes = no_rows(), no_rows(), no_holes()
+            self.newest_us = self.floor_us = self.newest_us + 1
+            self.ended = False
+            return
         span_us = self.shape.span_us
         if self.terms.step is None:
             needed = self.rows.ts_us > self.oldest_us - span_us
@@ -179,8 +198,8 @@ class Retained:
 
     def certain(self, key: Ints, result_us: Ints) -> Bools:
         """Which results no row can change that waits or may still come."""
-        if self.terms.step is None:
-            return np.zeros(key.size, np.bool_)
+        if self.ended or self.terms.step is None:
+            return np.full(key.size, self.ended)
         holes = self.holes.open(self.shape.span_us, self.oldest_us).missing()
         waiting = merged(self.waiting.key, self.waiting.ts_us - 1, self.waiting.ts_us)
         needed = key, result_us - 1, result_us + self.shape.span_us - 1
@@ -190,6 +209,7 @@ class Retained:
         """All of it as JSON values; `restore` takes it back."""
         return {
             "newest_us": self.newest_us,
+            "floor_us": self.floor_us,
             "rows": [column.tolist() for column in self.rows.columns],
             "waiting": [column.tolist() for column in self.waiting.columns],
             "holes": [column.tolist() for column in self.holes.columns],
@@ -197,7 +217,7 @@ class Retained:
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Continue from a snapshot."""
-        self.newest_us = snapshot["newest_us"]
+        self.newest_us, self.floor_us = snapshot["newest_us"], snapshot["floor_us"]
         self.rows, self.waiting = _read(snapshot["rows"]), _read(snapshot["waiting"])
         self.holes = Holes(*(np.array(column, np.int64) for column in snapshot["holes"]))
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from laxity.core.holes import BEGINNING
 from laxity.core.revise import Intervals, merged
 from laxity.core.triggers import Trigger
 from laxity.sim.retained import ON_TIME, STRAY, TOO_LATE, Retained, Rows, Terms
@@ -53,16 +54,19 @@ class Slices:
         self.history = Retained(app.shape, terms)
         self._revisions: dict[Name, int] = {}  # of results told more than once
 
-    def batch(self, rows: Rows) -> Told:
-        """Take in rows in any order; what is to be told."""
-        history, shape = self.history, self.history.shape
-        answered_us = shape.watermark_us(history.newest_us)
+    def batch(self, rows: Rows, *, drain: bool = False) -> Told:
+        """Take in rows in any order; what is to be told.
+
+        `drain`: the input has ended, so every result is answered, and final.
+        """
+        history, answered_us = self.history, self.history.watermark_us
         marks = history.arrive(rows)
+        history.ended = drain and history.newest_us > BEGINNING
         before = history.rows
         late = history.take_up(history.due(self.trigger, rows.key[marks == ON_TIME]))
         answers = self._answers(answered_us, before, late)
         history.forget()
-        final_us = shape.final_us(history.newest_us, history.terms.lateness_us)
+        final_us = history.final_us
         self._revisions = {n: nr for n, nr in self._revisions.items() if n[1] > final_us}
         too_late, strays = rows.take(marks == TOO_LATE), rows.take(marks == STRAY)
         return Told(answers, too_late, strays, final_us, history.n_held)
@@ -70,7 +74,7 @@ class Slices:
     def _answers(self, answered_us: int, before: Rows, late: Rows) -> list[Answer]:
         """What is told: results past those answered, and what late rows change in the others."""
         shape, rows = self.history.shape, self.history.rows
-        watermark_us = shape.watermark_us(self.history.newest_us)
+        watermark_us = self.history.watermark_us
         lo_us, hi_us = shape.affected(late.ts_us)
         keys = np.unique(rows.key)
         wanted = merged(

@@ -7,7 +7,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from laxity.core.merge import Frontier, MergeState, Read
+from laxity.core.merge import MergeState, Read
+from laxity.core.progress import Frontier
 from laxity.spark.merging import counts as module
 from laxity.spark.merging.counts import NOTHING, MergeCounts, NewRows
 from laxity.spark.rows.background import BackgroundJobs

@@ -13,7 +13,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from laxity.core.merge import FIRST_US, Frontier, MergeState, Read
+from laxity.core.merge import FIRST_US, MergeState, Read
+from laxity.core.progress import Frontier
 from laxity.spark.rows.background import BackgroundJobs
 from laxity.spark.rows.columns import EVENT_US, rank_of
 from laxity.spark.rows.measure import measure

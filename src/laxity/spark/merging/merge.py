@@ -14,7 +14,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.ledger import Fates
-from laxity.core.merge import FIRST_US, Frontier, Key, MergeState, MergeTerms, Read, decide, told
+from laxity.core.merge import FIRST_US, Key, MergeState, MergeTerms, Read, decide, in_words
+from laxity.core.progress import Frontier
 from laxity.core.report import Decision
 from laxity.core.slack import Seen
 from laxity.core.tuned import SEEN, Shared, Tuned
@@ -237,7 +238,7 @@ def _seen(turn: Turn, before: MergeState) -> Seen:
 def _decisions(before: MergeState, after: MergeState) -> tuple[Decision, ...]:
     """The frontier; and the slack with its reason, if a tuner has changed it."""
     values = after.frontier.model_dump(exclude={"why"})
-    frontier = Decision(stage="merge", what="frontier", why=told(after.frontier), values=values)
+    frontier = Decision(stage="merge", what="frontier", why=in_words(after.frontier), values=values)
     changed = after.frontier.slack_us != before.frontier.slack_us
     if not changed or TUNING not in after.rule:
         return (frontier,)
