@@ -40,6 +40,19 @@ class StageTerms(BaseModel):
     terms: str
 
 
+class PromiseTerms(BaseModel):
+    """Something that a batch can keep or break: what is seen must stay within the bound."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    bound: float
+    unit: str = "s"
+
+    def __str__(self) -> str:
+        return f"{self.name} ≤ {self.bound:g} {self.unit}"
+
+
 class Contract(BaseModel):
     """The effective terms of one running pipeline."""
 
@@ -53,6 +66,7 @@ class Contract(BaseModel):
     trigger: str
     checkpoint: str
     deadline_us: int | None
+    promises: tuple[PromiseTerms, ...] = ()
 
     def __str__(self) -> str:
         """The contract as a person reads it, one term a line."""
@@ -63,6 +77,7 @@ class Contract(BaseModel):
             ("sink", f"{self.sink}, {self.delivery}"),
             ("trigger", self.trigger),
             ("deadline", f"{deadline}, reported for every batch"),
+            *(("promise", f"{one}, reported for every batch") for one in self.promises),
             ("ledger", "every row accounted for at every commit, or the query stops"),
             ("checkpoint", self.checkpoint),
         ]

@@ -13,7 +13,10 @@ from laxity.errors import ContractError
 
 
 class Fates(BaseModel):
-    """What became of rows: of one micro-batch, or since the beginning."""
+    """What became of rows: of one micro-batch, or since the beginning.
+
+    `made`: those of the rows in that a stage made and another took in.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -24,6 +27,7 @@ class Fates(BaseModel):
     sampled_out: NonNegativeInt = 0
     late_rejected: NonNegativeInt = 0
     dead: NonNegativeInt = 0
+    made: NonNegativeInt = 0
 
 
 class Ledger(Fates):
@@ -54,15 +58,17 @@ class Ledger(Fates):
             + self.dead
         )
 
-    def check(self) -> Self:
+    def check(self, whose: str = "the batch") -> Self:
         """The ledger itself if it adds up, else a ContractError with the numbers."""
         if self.rows_in != self.accounted:
             parts = " + ".join(
-                f"{name} {getattr(self, name)}" for name in Fates.model_fields if name != "rows_in"
+                f"{name} {getattr(self, name)}"
+                for name in Fates.model_fields
+                if name not in ("rows_in", "made")
             )
             raise ContractError(
-                f"the ledger does not add up: {self.rows_in} rows in, {self.accounted} accounted "
-                f"for ({parts}); nothing was committed, so the batch can be run again once the "
-                "stage that loses or doubles rows is mended"
+                f"the ledger of {whose} does not add up: {self.rows_in} rows in, "
+                f"{self.accounted} accounted for ({parts}); nothing was committed, so the "
+                "batch can be run again once the stage that loses or doubles rows is mended"
             )
         return self

@@ -81,6 +81,13 @@ class Moment:
         """Where results stand that a drain may have answered already."""
         return us if self.floor_us is None else max(us, self.floor_us - 1)
 
+    @property
+    def left(self) -> tuple[int, int | None]:
+        """The newest event as the next batch finds it, and the floor; a drain moves past it."""
+        if self.drains:
+            return self.newest_us + 1, self.newest_us + 1
+        return self.newest_us, self.floor_us
+
     def shelf(self, table: str) -> tuple[int, int]:
         """Where the rows of a table expire after this batch, and the width of a bucket of them."""
         newest_us, floor_us = self.newest_us, self.watermark_us

@@ -54,7 +54,11 @@ class Promise(_Record):
 
 
 class Report(_Record):
-    """One committed micro-batch; `stages` holds the numbers each stage has to tell, by name."""
+    """One committed micro-batch; `stages` holds the numbers each stage has to tell, by name.
+
+    `rows` are the fates of its rows, `ledger` those of all since the beginning, `accounts` the same
+    for every stage on its own. `drained`: the input had ended, and nothing was held back.
+    """
 
     pipeline: str
     batch_id: int
@@ -62,6 +66,7 @@ class Report(_Record):
     emitted_us: int
     rows: Fates
     ledger: Ledger
+    accounts: dict[str, Ledger] = {}
     n_results: int
     latency: Latency | None
     sources: dict[str, SourceState]
@@ -69,6 +74,7 @@ class Report(_Record):
     stages: dict[str, dict[str, Any]] = {}
     phases_s: dict[str, float]
     promises: tuple[Promise, ...]
+    drained: bool = False
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from laxity.spark.jvm.rdd_leaf import RddLeaf, rows_of
-from laxity.spark.rows.materialize import kept
+from laxity.spark.rows.materialize import materialized
 from laxity.spark.rows.partitioning import co_partitioned
 
 
@@ -18,7 +18,7 @@ def test_rows_made_of_those_of_the_batch_before_leave_no_trace_of_them(
     rows, told = co_partitioned(spark.range(100), ["id"]), list[str]()
     for floor in range(4):
         more = rows.join(F.broadcast(key), "id").where(f"n > -{floor}").select("id")
-        made = kept(rows.union(more).where(f"id >= {floor}"))
+        made = materialized(rows.union(more).where(f"id >= {floor}"))
         rows = RddLeaf.copied(made.rows).rows
         plan = rows._jdf.queryExecution().analyzed()
         told.append(f"{plan.stats().sizeInBytes()} {plan.constraints()}")
@@ -35,7 +35,7 @@ def test_rows_made_of_those_of_the_batch_before_leave_no_trace_of_them(
 
 @pytest.mark.spark
 def test_rows_made_anew_are_the_same_in_the_same_places(spark: SparkSession) -> None:
-    nine = kept(co_partitioned(spark.range(9), ["id"]))
+    nine = materialized(co_partitioned(spark.range(9), ["id"]))
     long = nine.rows.selectExpr("id", "id + 1 AS n").where("n > 3").selectExpr("id", "n * 2 AS n")
     short = RddLeaf.made(long.where("n < 16")).rows
     assert sorted(short.collect()) == [(3, 8), (4, 10), (5, 12), (6, 14)]
@@ -52,7 +52,7 @@ def test_leaves_are_one_though_only_some_have_nulls(spark: SparkSession) -> None
     unsure = spark.range(3).selectExpr(
         f"{maybe} AS key", f"array({maybe}) AS some", f"named_struct('id', {maybe}) AS one"
     )
-    copies = [kept(co_partitioned(rows, ["key"])) for rows in (sure, unsure)]
+    copies = [materialized(co_partitioned(rows, ["key"])) for rows in (sure, unsure)]
     leaves = [RddLeaf.copied(one.rows) for one in copies]
     assert not leaves[0].schema["key"].nullable
     for both in (leaves, leaves[::-1]):
@@ -70,7 +70,7 @@ def test_leaves_are_one_though_only_some_have_nulls(spark: SparkSession) -> None
 @pytest.mark.spark
 def test_leaves_that_lie_otherwise_keep_all_rows(spark: SparkSession) -> None:
     rows = spark.range(5).selectExpr("id AS key", "id + 1 AS other")
-    copies = [kept(co_partitioned(rows, [name])) for name in ("key", "other")]
+    copies = [materialized(co_partitioned(rows, [name])) for name in ("key", "other")]
     both = rows_of([RddLeaf.copied(one.rows) for one in copies])
     assert both.groupBy("key").count().where("count = 2").count() == 5
     for one in copies:

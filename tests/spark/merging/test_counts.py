@@ -81,9 +81,13 @@ def test_counts_are_those_of_all_rows(
     frontier = Frontier(frontier_us=frontier_us, merge_us=merge_us)
     count = MergeCounts(SOURCES, "_arrival", fresh, before, frontier)
     rows, waited, background = on_spark(spark, new), on_spark(spark, old), BackgroundJobs()
-    waiting, told = count.waiting(rows)
+    waiting, riding = count.waiting(rows)
     waiting().write.format("noop").mode("overwrite").save()
-    numbers, others = told(), count.waited(waited, background)() if old else NOTHING
+    near = NOTHING | riding["near"].arrive() | riding["held"].arrive()
+    numbers, others = (
+        count.all_new(rows, near),
+        count.waited(waited, background)() if old else NOTHING,
+    )
     background.end()
     got = count.together(numbers, others, waited)
     want = naive(new + old)

@@ -17,7 +17,7 @@ from laxity.core.tuner import tuning_of
 from laxity.errors import ConfigError
 from laxity.spark.engine.branch import Branch
 from laxity.spark.merging.merge import Merge
-from laxity.spark.merging.tuning import fitted_in_background
+from laxity.spark.merging.tuning import fitted_in_background, merge_of
 from laxity.spark.storage.checkpoint import read_last_commit
 from laxity.spark.storage.files import LocalFiles
 from support import feeds, traces
@@ -80,8 +80,9 @@ def test_a_deadline_below_the_floor_is_refused_with_what_was_measured(
 def test_models_are_made_in_a_thread_that_ends_when_told() -> None:
     point = Point(0, 1, 1, 0, 0, 0, 1, 1, 0)
     branch, end = fitted_in_background(Branch((), (Merge(("bus",), MergeTerms(lx.Tuned("6s"))),)))
-    assert branch.merge is not None
-    rule = branch.merge.rule.rule
+    merge = merge_of(branch)
+    assert merge is not None
+    rule = merge.rule.rule
     assert isinstance(rule, lx.Tuned)
     assert rule.fitting is not None
     assert rule.fitting.latest("merge", Operator(), (point,)) is None

@@ -44,7 +44,7 @@ class Batches(Store):
         assert "Exchange" not in seen.groupBy("key").count()._jdf.queryExecution().toString()
         return ids[0]
 
-    def kept(self) -> set[int]:
+    def materialized(self) -> set[int]:
         """What the session keeps at hand."""
         return set(self.spark.sparkContext._jsc.getPersistentRDDs())
 
@@ -57,13 +57,13 @@ def batches(spark: SparkSession, work: Path) -> Batches:
 @pytest.mark.spark
 def test_a_table_at_hand_is_what_its_files_hold(batches: Batches, spark: SparkSession) -> None:
     """Through folding, expiry, a restart, and a batch that does not read what it adds to."""
-    before = batches.kept()
+    before = batches.materialized()
     assert batches.ids() == []
     for n in range(MANY + 4):
         batches.add(spark.range(n, n + 5), floor=n - 4)
         added = [id_ for low in range(n + 1) for id_ in range(low, low + 5)]
         assert batches.ids() == sorted(id_ for id_ in added if id_ >= n - 4)
-    assert len(batches.kept() - before) <= MANY + 1
+    assert len(batches.materialized() - before) <= MANY + 1
     batches.standing = ResidentTables()
     batches.add(spark.range(46, 51), floor=0)
     assert not batches.standing.pieces
@@ -77,11 +77,11 @@ def test_a_table_at_hand_is_what_its_files_hold(batches: Batches, spark: SparkSe
 def test_rows_that_replace_a_table_replace_what_is_at_hand(
     batches: Batches, spark: SparkSession
 ) -> None:
-    before = batches.kept()
+    before = batches.materialized()
     for n in range(4):
         batches.add(spark.range(n, n + 2), floor=0, anew=True)
         assert batches.ids() == [n, n + 1]
-    assert len(batches.kept() - before) == 1
+    assert len(batches.materialized() - before) == 1
 
 
 @pytest.mark.spark
@@ -111,7 +111,7 @@ def test_another_branch_has_tables_of_its_own_at_hand(
     batches: Batches, spark: SparkSession
 ) -> None:
     batches.add(spark.range(1), floor=0)
-    other = batches.turn().called(lambda name: f"x-{name}")
+    other = batches.turn().of("x")
     assert other.at_hand("t", batches.laid, BackgroundJobs()) is None
 
 

@@ -20,7 +20,7 @@ def test_many_appends_leave_few_segments_and_forget_none(n_appends: int) -> None
     for batch in range(n_appends):
         kept, folded, level = fold(segments)
         alive[batch] = {batch}.union(*(alive.pop(s.batch_id) for s in folded))
-        segments = (*kept, Segment(batch_id=batch, level=level))
+        segments = (*kept, Segment(batch_id=batch, at=f"state/t/{batch}", level=level))
     assert {s.batch_id for s in segments} == set(alive)
     assert set().union(*alive.values()) == set(range(n_appends))
     depth = 1
@@ -165,7 +165,9 @@ def test_a_failed_write_fails_the_batch(store: Numbers) -> None:
 
 
 def test_a_table_reads_back_from_its_json() -> None:
-    table = Table(columns={"type": "struct", "fields": []}, segments=(Segment(batch_id=3),))
+    table = Table(
+        columns={"type": "struct", "fields": []}, segments=(Segment(batch_id=3, at="state/t/3"),)
+    )
     assert Table.model_validate_json(table.model_dump_json()) == table
 
 

@@ -13,7 +13,7 @@ from laxity.errors import ConfigError
 from laxity.spark.api.sinks import parquet
 from laxity.spark.api.stream import Stream
 from laxity.spark.merging.merge import Merge
-from laxity.spark.merging.tuning import operator
+from laxity.spark.merging.tuning import merge_of, operator
 from laxity.spark.storage.checkpoint import read_last_commit
 from laxity.spark.storage.files import LocalFiles
 
@@ -50,7 +50,7 @@ def calibrate(
 
 
 def _points(stream: Stream, seconds: float) -> dict[str, Points]:
-    if stream.branch.merge is None:
+    if merge_of(stream.branch) is None:
         raise ConfigError("calibrate needs a stream that lx.merge makes with the slack it is given")
     with tempfile.TemporaryDirectory(prefix="laxity-calibrate-") as folder:
         query = stream.start(

@@ -18,7 +18,7 @@ from laxity.spark.api.sinks import memory
 from laxity.spark.engine.batch import BatchRunner, Plan
 from laxity.spark.engine.batch_stats import packed
 from laxity.spark.engine.branch import Branch
-from laxity.spark.merging.tuning import tuned_by
+from laxity.spark.merging.tuning import tuned_by, with_rule
 from laxity.spark.rows.wall import now_us
 from laxity.spark.storage.checkpoint import Checkpoint
 from laxity.spark.storage.files import Files
@@ -39,7 +39,7 @@ def _batch_us(branch: Branch, rows: DataFrame, files: Files) -> int:
     """What the quickest of a few tiny batches takes, to the millisecond."""
     files.delete(FOLDER)
     merges = branch.each(lambda one: replace(one, stages=one.stages[:1]))
-    plain = merges.each(lambda one: one.with_rule(Fixed("0s")))
+    plain = merges.each(lambda one: with_rule(one, Fixed("0s")))
     sources = branch.sources
     contract = Contract(
         pipeline=FOLDER,

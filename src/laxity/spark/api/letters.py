@@ -18,5 +18,5 @@ def read_letters(checkpoint: str, kind: str = DEAD, spark: SparkSession | None =
     if commit is None:
         raise StateError(f"{files.uri} holds no committed batch: is it a Laxity checkpoint?")
     if kind in commit.tables:
-        return read_table(spark, files, kind, commit.tables[kind])
+        return read_table(spark, files, commit.tables[kind])
     return spark.createDataFrame([], EMPTY[kind])

@@ -85,6 +85,7 @@ class Launch:
             trigger=trigger,
             checkpoint=checkpoint,
             deadline_us=self.deadline_us,
+            promises=tuple(promise for _, stage in staged for promise in stage.promises),
         )
 
     def _query(

@@ -20,13 +20,14 @@ from laxity.durations import Duration, duration_us
 from laxity.errors import ConfigError
 from laxity.spark.api.query import Query
 from laxity.spark.api.start import Launch
+from laxity.spark.engine.apply import Apply
 from laxity.spark.engine.branch import Branch, made_columns
 from laxity.spark.engine.sink import Sink
 from laxity.spark.engine.source import Source, check_name, union
-from laxity.spark.engine.stage import Apply, Stage
+from laxity.spark.engine.stage import Stage
 from laxity.spark.merging.join import Join
 from laxity.spark.merging.merge import Merge
-from laxity.spark.merging.tuning import tuned_by
+from laxity.spark.merging.tuning import merge_of, tuned_by
 from laxity.spark.revising.app import App
 from laxity.spark.revising.column_pruning import columns_used_by
 from laxity.spark.revising.late_rows import checked_trigger
@@ -126,8 +127,8 @@ class Stream:
         places = places_in(self.schema, keys, period, sequence)
         lateness_us = duration_us(lateness, "lateness")
         app.check(self._empty(), keys)
-        alone, used = not self.stages, columns_used_by(app, self._empty(), places.columns)
-        stage = Revise(app, places, used, lateness_us, checked_trigger(trigger), alone)
+        used = columns_used_by(app, self._empty(), places.columns)
+        stage = Revise(app, places, used, lateness_us, checked_trigger(trigger))
         return self._then(stage, stage.empty_results(self._empty()).schema)
 
     def named(self, name: str) -> "Stream":
@@ -138,7 +139,7 @@ class Stream:
         released; it is idle when all its sources are.
         """
         check_name(name)
-        if self.branch.merge is None:
+        if merge_of(self.branch) is None:
             raise ConfigError(f"named {name}: only what lx.merge made is an input of another merge")
         there = {field.name: field.dataType for field in self.schema}
         lost = [c for c in ("_event", "_arrival") if there.get(c) != TimestampType()]

@@ -1,100 +1,140 @@
-"""Settle a batch's account: count what became of every row.
+"""Settle a batch's account: what became of every row, at every stage.
 
-Dead and late rows are counted as they are written to their tables, the other fates by the stages;
-where no stage counts, the rows that lived at the intake are the released ones. So a row that gets
-lost between reading and writing, or in a stage, breaks the ledger's sum. A merge counts what it
-holds, what is late and what it reads early, and takes the rest for ready: where its rows are the
-results, as many must have been written.
+Each stage accounts for what enters it: entered = released + held + shed + sampled out + late +
+dead. What it released it passed on, or took to make other rows of (`.apply`, a join). The whole is
+the chain: what one stage passes on is what enters the next, where the engine counts that on the
+way, and what the last passes on is what was written. No row is read for it once more.
 
-The ledger follows a row until it enters a stage that makes other rows of it (`.apply`, `.join`).
-Stages behind that still post their letters, and tell in the report what became of what they got.
-What such a stage made and another merge takes in counts as rows in once more: a merge accounts for
-every row it holds.
+The whole follows a row until a stage makes others of it. Where those enter a stage that is counted,
+or another branch, they count as rows in once more (`made` of them): a stage accounts for every row
+it holds or rejects, wherever it stands.
+
+Rows that are rejected are counted as they are written to their tables, apart from what the stages
+say of them. So a row that gets lost between reading and writing, or in a stage, breaks a sum.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
-from pyspark.sql import DataFrame
-
-from laxity.core.ledger import Fates
+from laxity.core.ledger import Fates, Ledger
 from laxity.errors import ContractError
-from laxity.spark.engine.branch_runner import BranchResult
-from laxity.spark.engine.stage import Outcome
-from laxity.spark.storage.rejected_rows import DEAD, LATE, dead_rows, late_rows, post, refused_rows
-from laxity.spark.storage.state import Tables
+from laxity.spark.engine.branch_result import BranchResult, Step
+from laxity.spark.storage.rejected_rows import Posted
+
+NOTHING = Fates()
 
 
 @dataclass(frozen=True)
-class Posted:
-    """The letters of a batch; how many there are is known once they are written."""
+class Accounts:
+    """What became of the rows of a batch: in the whole, and in each stage by its label."""
 
-    dead: Callable[[], int]
-    late: Callable[[], int]
-
-
-def post_letters(flows: Sequence[BranchResult], tables: Tables, batch_id: int) -> Posted:
-    """Plan to write the rows that did not make it."""
-    dead: tuple[list[DataFrame], list[DataFrame]] = ([], [])  # of the ledger's rows, and of others
-    late: tuple[list[DataFrame], list[DataFrame]] = ([], [])
-    for flow in flows:
-        followed = len(_followed(flow))
-        if flow.taken.intake.dead:
-            dead[0].append(dead_rows(flow.taken.rows(), batch_id))
-        for n, one in enumerate(flow.outcomes):
-            beyond = n >= followed
-            if one.dead is not None and one.fates is not None and one.fates().dead:
-                dead[beyond].append(refused_rows(one.dead(), batch_id))
-            if one.late is not None and one.fates is not None and one.fates().late_rejected:
-                late[beyond].append(late_rows(one.late(), batch_id))
-    return Posted(post(tables, DEAD, *dead), post(tables, LATE, *late))
+    whole: Fates
+    stages: Mapping[str, Fates]
 
 
-def settle(flows: Sequence[BranchResult], posted: Posted, n_results: int) -> Fates:
-    """What became of every row of the batch, once all is written."""
-    _check_written(flows[-1], n_results)
-    told = [one.fates() for flow in flows for one in _followed(flow) if one.fates is not None]
-    query = flows[-1]
-    whole = {flow.branch.name for flow in flows[:-1] if _passes_whole(flow)}
-    came = [one for flow in flows for one in flow.taken.intake.came.items()]
-    return Fates(
-        rows_in=sum(n for name, n in came if name not in whole),
-        released=sum(
-            _released(flow) for flow in flows if flow is query or flow.branch.name not in whole
-        ),
-        held=sum(fates.held for fates in told),
-        shed=sum(fates.shed for fates in told),
-        sampled_out=sum(fates.sampled_out for fates in told),
-        late_rejected=posted.late(),
-        dead=posted.dead(),
-    )
+def settled(
+    results: Sequence[BranchResult], held: Mapping[str, int], posted: Posted, n_results: int | None
+) -> Accounts:
+    """The accounts of a batch once all is written.
+
+    `held` are the rows that each stage held before, `n_results` how many were written, None if
+    nobody looked.
+    """
+    whole, stages = NOTHING, dict[str, Fates]()
+    passed: dict[str, int | None] = {}  # by branches that pass on the very rows that came in
+    for result in results:
+        followed = _Followed(result, passed, held)
+        whole = _sum(whole, followed.intake())
+        for step in result.steps:
+            fates, entered = followed.through(step)
+            whole = _sum(whole, entered)
+            if fates is not None:
+                stages[step.label] = fates
+        last = result is results[-1]
+        whole = _sum(whole, followed.out(n_results if last else None, last))
+        if not last and followed.alive is not None:
+            passed[result.branch.name] = followed.alive
+    rejected = {"late_rejected": posted.late(), "dead": posted.dead()}
+    return Accounts(whole.model_copy(update=rejected), stages)
 
 
-def _check_written(query: BranchResult, n_results: int) -> None:
-    """Where released rows are the results, see that each was written."""
-    last = query.outcomes[-1] if query.outcomes else None
-    if last is None or not last.whole:
-        return
-    n_released = _released(query)
-    if n_released != n_results:
+def after(before: Mapping[str, Ledger], accounts: Accounts) -> dict[str, Ledger]:
+    """The ledgers of all stages once a batch is added, each of which adds up."""
+    return {
+        label: before.get(label, Ledger()).after(fates).check(f"stage {label}")
+        for label, fates in accounts.stages.items()
+    }
+
+
+@dataclass
+class _Followed:
+    """The rows of a branch on their way through it; `alive` are those that still are followed."""
+
+    result: BranchResult
+    passed: Mapping[str, int | None]
+    held: Mapping[str, int]
+    alive: int | None = None
+    made: bool = False  # whether the stage before made other rows
+
+    def intake(self) -> Fates:
+        """What comes in; rows that another branch only passes on are in the account already."""
+        came, names = self.result.intake.stats.came, {b.name for b in self.result.branch.before}
+        self.alive = self.result.intake.stats.live
+        for name in names & self.passed.keys():
+            _same(f"branch {name}", self.passed[name], self.result.branch.name, came[name])
+        new = {name: n for name, n in came.items() if name not in self.passed}
+        made = sum(n for name, n in new.items() if name in names)
+        return Fates(rows_in=sum(new.values()), made=made)
+
+    def through(self, step: Step) -> tuple[Fates | None, Fates]:
+        """What a stage did with the rows that entered it; and what that is of the whole."""
+        whole, given = NOTHING, step.result.fates
+        if self.made:
+            entered = step.n_rows
+            if entered is None and given is not None:
+                entered = _accounted(given) - self.held.get(step.label, 0)
+            whole = Fates(rows_in=entered or 0, made=entered or 0)
+        else:
+            _same("the stage before", self.alive, step.label, step.n_rows)
+            entered = self.alive
+        self.made = step.stage.makes_rows
+        if entered is None:
+            self.alive = None
+            return None, whole
+        fates = _of(given or Fates(released=entered), entered)
+        self.alive = None if self.made else fates.released
+        kept = {"held": fates.held, "shed": fates.shed, "sampled_out": fates.sampled_out}
+        released = fates.released if self.made else 0
+        return fates, _sum(whole, Fates(released=released, **kept))
+
+    def out(self, n_results: int | None, last: bool) -> Fates:
+        """What leaves the branch: the results, if they are rows that came in."""
+        if self.alive is None or not last:
+            return NOTHING
+        if n_results is not None and n_results != self.alive:
+            raise ContractError(
+                f"{self.alive} rows were released and {n_results} written; nothing was committed, "
+                "so the batch can be run again"
+            )
+        return Fates(released=self.alive)
+
+
+def _of(fates: Fates, entered: int) -> Fates:
+    return fates.model_copy(update={"rows_in": entered})
+
+
+def _same(one: str, n_passed: int | None, other: str, n_entered: int | None) -> None:
+    """What is passed on must enter; where nobody counts nothing is known."""
+    if None not in (n_passed, n_entered) and n_passed != n_entered:
         raise ContractError(
-            f"{n_released} rows were released and {n_results} written; nothing was committed, so "
-            "the batch can be run again"
+            f"{one} passed on {n_passed} rows and {n_entered} entered {other}; nothing was "
+            "committed, so the batch can be run again once the stage that miscounts is mended"
         )
 
 
-def _released(flow: BranchResult) -> int:
-    """How many rows left the part of a branch where they are followed."""
-    told = [one.fates().released for one in _followed(flow) if one.fates is not None]
-    return told[-1] if told else flow.taken.intake.live
+def _accounted(fates: Fates) -> int:
+    return Ledger(**fates.model_dump()).accounted
 
 
-def _passes_whole(flow: BranchResult) -> bool:
-    """Whether what a branch passes on to another is its own rows, not what it made of them."""
-    return len(_followed(flow)) == len(flow.outcomes)
-
-
-def _followed(flow: BranchResult) -> list[Outcome]:
-    """What the stages made of the rows until one made other rows of them."""
-    return list(takewhile(lambda outcome: outcome.fates is not None, flow.outcomes))
+def _sum(one: Fates, other: Fates) -> Fates:
+    return Fates(**{name: getattr(one, name) + getattr(other, name) for name in Fates.model_fields})

@@ -1,12 +1,12 @@
 """The micro-batch, exactly once: the path of every row.
 
-Spark calls a `BatchRunner` with the rows of each micro-batch. The runner *observes* them, lets the
-stages *decide* and *apply*, and makes output, state and ledger durable together:
+Spark calls a `BatchRunner` with the rows of each micro-batch. It *observes* them, lets the stages
+*decide* and *apply*, and makes output, state and ledger durable together:
 
-    intake   count the rows, tell dead letters apart
-    stages   each stage in turn, as DataFrames
+    intake   materialize the rows, begin to count them
+    stages   each stage in turn plans its work, as DataFrames
     output   the sink writes under the batch's id; a second try replaces the first
-    state    state tables and letters, in folders of their own
+    state    state tables; the stages finish, and rows they reject are kept
     commit   one small file, last and atomic: now the batch has happened
     report   the batch's report is published
     clean    what no kept commit refers to is deleted
@@ -17,9 +17,9 @@ id again, and everything is overwritten. A crash after it leaves a batch that is
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
@@ -27,16 +27,19 @@ from laxity.core.ledger import Ledger
 from laxity.core.progress import Progress
 from laxity.core.report import Latency, Promise, Report
 from laxity.errors import StateError
-from laxity.spark.engine.account import post_letters, settle
-from laxity.spark.engine.batch_stats import arrival_columns, n_results, read_latency
+from laxity.spark.engine.account import Accounts, after, settled
+from laxity.spark.engine.batch_stats import read_latency
 from laxity.spark.engine.branch import Branch
-from laxity.spark.engine.branch_runner import Batch, BranchResult, BranchRunner
+from laxity.spark.engine.branch_result import BranchResult, Step
+from laxity.spark.engine.branch_runner import BranchRunner
+from laxity.spark.engine.context import Batch
 from laxity.spark.engine.failures import explained
+from laxity.spark.engine.output import Output
 from laxity.spark.engine.phases import Phases
+from laxity.spark.engine.rejected import post_rejected
 from laxity.spark.engine.sink import Sink
-from laxity.spark.engine.stage import Outcome
 from laxity.spark.rows.background import BackgroundJobs
-from laxity.spark.rows.measure import measure, observe
+from laxity.spark.rows.measure import Numbers
 from laxity.spark.rows.wall import now_us
 from laxity.spark.storage.checkpoint import Checkpoint, Commit
 from laxity.spark.storage.resident import ResidentTables
@@ -75,6 +78,7 @@ class BatchRunner:
         self._checkpoint = checkpoint
         self.busy = threading.Lock()
         self.stopping = False
+        self.draining = False  # from the next batch on, the input has ended
         self.error: Exception | None = None
         sources = plan.branch.sources
         self._progress = Progress(
@@ -84,12 +88,10 @@ class BatchRunner:
         )
         if checkpoint.last:
             self._progress.restore(checkpoint.last.memories[PROGRESS], now_us())
-        self._standing = ResidentTables()
-        self._rides = not plan.branch.stages and plan.sink.one_pass
-        self._course = BranchRunner(plan.branch, self._progress, self._rides, plan.dated)
-        self._result_columns = [n_results()]
-        if plan.dated:
-            self._result_columns += arrival_columns(constant=False)
+        self._resident = ResidentTables()
+        rides = not plan.branch.stages and plan.sink.one_pass
+        self._branches = BranchRunner(plan.branch, self._progress, rides, plan.dated)
+        self._output = Output(plan.sink, rides, plan.dated)
         sweep(checkpoint.files, checkpoint.kept)
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
@@ -108,107 +110,118 @@ class BatchRunner:
                 raise
 
     def _run(self, rows: DataFrame, batch_id: int) -> None:
-        started_us = now_us()
-        checkpoint, last = self._checkpoint, self._checkpoint.last
+        batch = self._batch(rows, batch_id)
         phases = Phases(rows.sparkSession, f"{self._plan.pipeline} · batch {batch_id}")
-        committed = last.tables if last else {}
-        tables = Tables(rows.sparkSession, checkpoint.files, committed, batch_id, self._standing)
-        background = BackgroundJobs()
+        tables, background = batch.tables, batch.background
         try:
             with phases.phase("intake"):
-                began_us = checkpoint.began_us(batch_id) or started_us
-                files = checkpoint.files
-                batch = Batch(batch_id, started_us, self.n_run, last, tables, background, files)
-                at_hand = self._course.take_in(rows, began_us, batch)
+                began_us = self._checkpoint.began_us(batch_id) or batch.now_us
+                materials = self._branches.take_in(rows, began_us, batch)
             with phases.phase("stages"):
-                flows = self._course.through(at_hand, batch)
+                results = self._branches.planned(materials, batch)
             with phases.phase("output"):
-                if self._rides:  # only then is it known what came, and whether there are letters
-                    results = self._emit(flows[-1], batch_id)
-                letters = post_letters(flows, tables, batch_id)
                 tables.begin_own(background)
-                if not self._rides:
-                    results = self._emit(flows[-1], batch_id)
+                written = self._output.write(results[-1], batch_id)
             with phases.phase("state"):
-                for outcome in (one for flow in flows for one in flow.outcomes):
-                    outcome.planned()
+                for job in (job for result in results for job in _jobs(result)):
+                    job()
                 tables.write(background)
-                fates = settle(flows, letters, results["n_results"])
+                results = [result.finished() for result in results]
+                posted = post_rejected(results, tables, batch_id)
+                tables.write(background)
+                accounts = settled(results, self._held, posted, written["n_results"])
         finally:
             background.end()
         with phases.phase("commit"):
-            arrivals = results if self._plan.dated else flows[-1].taken.numbers
-            report = Report(
-                pipeline=self._plan.pipeline,
-                batch_id=batch_id,
-                started_us=started_us,
-                emitted_us=(emitted_us := now_us()),
-                rows=fates,
-                ledger=(last.ledger if last else Ledger()).after(fates).check(),
-                n_results=results["n_results"],
-                latency=(latency := read_latency(arrivals, emitted_us, self._plan.dated)),
-                sources={name: one for flow in flows for name, one in flow.taken.progress.items()},
-                decisions=tuple(decision for flow in flows for decision in flow.decisions),
-                stages=_by_stage(flows, lambda outcome: outcome.numbers()),
-                phases_s=dict(phases.seconds),
-                promises=self._promises(latency),
-            )
-            checkpoint.commit(self._commit(report, flows, tables))
-            self._standing = self._standing.replaced(tables.left)
+            commit = self._commit(batch, results, accounts, written, phases)
+            self._checkpoint.commit(commit)
+            self._resident = self._resident.replaced(tables.left)
         BatchRunner.n_run += 1
         with phases.phase("report"):
-            checkpoint.reports.append(report.model_copy(update={"phases_s": phases.seconds}))
+            report = commit.report.model_copy(update={"phases_s": phases.seconds})
+            self._checkpoint.reports.append(report)
         with phases.phase("clean"):
-            if checkpoint.trim():
-                sweep(checkpoint.files, checkpoint.kept)
+            if self._checkpoint.trim():
+                sweep(self._checkpoint.files, self._checkpoint.kept)
         _log(report)
 
-    def _emit(self, flow: BranchResult, batch_id: int) -> dict[str, Any]:
-        """Write the results; how many they are and when their rows arrived."""
-        sink, rows, taken = self._plan.sink, flow.rows, flow.taken
-        if flow.outcomes and flow.outcomes[-1].empty:
-            return {"n_results": 0}
-        if flow.outcomes and flow.outcomes[-1].ordered:
-            rows = flow.outcomes[-1].ordered()
-        if not sink.one_pass:
-            return self._emit_cached(rows.persist(), batch_id)
-        if self._rides:  # the results are the live rows themselves
-            sink.write(rows, batch_id)
-            numbers = taken.numbers | {"n_results": taken.intake.live}
-        else:
-            observed, seen = observe(rows, self._result_columns)
-            sink.write(observed, batch_id)
-            numbers = seen.get
-        if not numbers["n_results"]:
-            sink.forget(batch_id)
-        return numbers
+    def _batch(self, rows: DataFrame, batch_id: int) -> Batch:
+        last, files = self._checkpoint.last, self._checkpoint.files
+        committed = last.tables if last else {}
+        return Batch(
+            batch_id=batch_id,
+            now_us=now_us(),
+            n_run=self.n_run,
+            last=last,
+            tables=Tables(rows.sparkSession, files, committed, batch_id, self._resident),
+            background=BackgroundJobs(),
+            files=files,
+            drain=self.draining,
+        )
 
-    def _emit_cached(self, rows: DataFrame, batch_id: int) -> dict[str, Any]:
-        """The same for a sink that may read its rows any number of times."""
-        try:
-            numbers = measure(rows, self._result_columns)
-            if numbers["n_results"]:
-                self._plan.sink.write(rows, batch_id)
-            return numbers
-        finally:
-            rows.unpersist()
+    @property
+    def _held(self) -> dict[str, int]:
+        """How many rows each stage held before this batch."""
+        last = self._checkpoint.last
+        return {label: ledger.held for label, ledger in last.accounts.items()} if last else {}
 
-    def _promises(self, latency: Latency | None) -> tuple[Promise, ...]:
-        deadline_us = self._plan.deadline_us
-        if deadline_us is None:
-            return ()
-        seen = latency.max_s if latency else None
-        return (Promise(name="deadline", bound=deadline_us / 1e6, seen=seen, unit="s"),)
-
-    def _commit(self, report: Report, flows: Sequence[BranchResult], tables: Tables) -> Commit:
-        memories = _by_stage(flows, lambda outcome: outcome.memory())
+    def _commit(
+        self,
+        batch: Batch,
+        results: Sequence[BranchResult],
+        accounts: Accounts,
+        written: Numbers,
+        phases: Phases,
+    ) -> Commit:
+        """All that becomes durable."""
+        last, steps = batch.last, [step for result in results for step in result.steps]
+        ledger = (last.ledger if last else Ledger()).after(accounts.whole).check()
+        stages = after(last.accounts if last else {}, accounts)
+        arrivals = written if self._plan.dated else results[-1].intake.numbers
+        emitted_us = now_us()
+        latency = read_latency(arrivals, emitted_us, self._plan.dated, written["n_results"])
+        report = Report(
+            pipeline=self._plan.pipeline,
+            batch_id=batch.batch_id,
+            started_us=batch.now_us,
+            emitted_us=emitted_us,
+            rows=accounts.whole,
+            ledger=ledger,
+            accounts=stages,
+            n_results=written["n_results"],
+            latency=latency,
+            sources={n: one for result in results for n, one in result.intake.progress.items()},
+            decisions=tuple(decision for result in results for decision in result.decisions),
+            stages={step.label: step.result.report for step in steps if step.result.report},
+            phases_s=dict(phases.seconds),
+            promises=tuple(self._promises(latency, steps)),
+            drained=batch.drain,
+        )
+        states = {step.label: step.result.state for step in steps if step.result.state}
         return Commit(
-            batch_id=report.batch_id,
-            ledger=report.ledger,
-            tables=tables.next,
-            memories=memories | {PROGRESS: self._progress.snapshot()},
+            batch_id=batch.batch_id,
+            ledger=ledger,
+            accounts=stages,
+            tables=batch.tables.next,
+            memories=states | {PROGRESS: self._progress.snapshot()},
+            drained=batch.drain,
             report=report,
         )
+
+    def _promises(self, latency: Latency | None, steps: Sequence[Step]) -> Iterator[Promise]:
+        """What was promised, and what was seen."""
+        if self._plan.deadline_us is not None:
+            seen = latency.max_s if latency else None
+            yield Promise(name="deadline", bound=self._plan.deadline_us / 1e6, seen=seen, unit="s")
+        for step in steps:
+            for terms in step.stage.promises:
+                seen = step.result.seen.get(terms.name)
+                yield Promise(name=terms.name, bound=terms.bound, seen=seen, unit=terms.unit)
+
+
+def _jobs(result: BranchResult) -> list[Callable[[], object]]:
+    """What waits for the jobs of a branch that plan tables."""
+    return [job for step in result.steps for job in step.planned.jobs]
 
 
 def _log(report: Report) -> None:
@@ -217,11 +230,3 @@ def _log(report: Report) -> None:
     for promise in report.promises:
         if not promise.kept:
             log.warning("%s: %s %s, seen %s", where, promise.name, promise.bound, promise.seen)
-
-
-def _by_stage(
-    flows: Sequence[BranchResult], told: Callable[[Outcome], dict[str, Any]]
-) -> dict[str, dict[str, Any]]:
-    """What the outcomes tell, by the name of the stage; without those that tell nothing."""
-    pairs = [(flow.branch.label(s.name), told(o)) for flow in flows for s, o in flow.staged]
-    return {name: value for name, value in pairs if value}

@@ -5,10 +5,10 @@ needs them earlier, every row is read exactly once) or are taken from the cached
 their own. Either way rows stay where they are and one row of numbers reaches Python.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -17,6 +17,7 @@ from laxity.core.progress import Heard, SourceState
 from laxity.core.report import Latency
 from laxity.spark.rows.columns import RANK, rank_of
 
+_ASKED = "asked_"
 ACCURACY = 1_000  # of latency percentiles: a rank is off by a thousandth at most
 
 
@@ -45,12 +46,20 @@ def packed(rows: DataFrame, names: Sequence[str]) -> DataFrame:
     return rows.select(rank, *(c for c in rows.columns if c != "_source"))
 
 
+def named(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Kept rows with the names of their sources, too."""
+    return rows.withColumn("_source", F.expr(_name_of(names)))
+
+
+def _name_of(names: Sequence[str]) -> str:
+    cases = "".join(f" WHEN {n} THEN '{name}'" for n, name in enumerate(names) if n)
+    return f"CASE {RANK}{cases} ELSE '{names[0]}' END" if cases else f"'{names[0]}'"
+
+
 def unpacked(rows: DataFrame, names: Sequence[str], without: Sequence[str] = ()) -> DataFrame:
     """Kept rows as they were, without some columns."""
-    cases = "".join(f" WHEN {n} THEN '{name}'" for n, name in enumerate(names) if n)
-    name = f"CASE {RANK}{cases} ELSE '{names[0]}' END" if cases else f"'{names[0]}'"
     others = (c for c in rows.columns if c not in (RANK, *without))
-    return rows.select(F.expr(f"{name} AS _source"), *others)
+    return rows.select(F.expr(f"{_name_of(names)} AS _source"), *others)
 
 
 def live(rows: DataFrame, names: Sequence[str]) -> DataFrame:
@@ -92,9 +101,15 @@ def read_intake(names: Sequence[str], numbers: dict[str, Any]) -> BatchStats:
     return BatchStats(came, sum(dead), heard)
 
 
+def asked_columns(numbers: Mapping[str, str]) -> list[Column]:
+    """What the first stage asks to know of the live rows, beside what the intake counts."""
+    live = "FILTER (WHERE _dead IS NULL)"
+    return [F.expr(f"{text} {live} AS {_ASKED}{name}") for name, text in numbers.items()]
+
+
 @dataclass(frozen=True)
-class Taken:
-    """The rows of a batch that live; `rows`, all of them, are for those who ask.
+class Intake:
+    """The rows of a batch that a branch takes in: those that live; `rows` gives all of them.
 
     The rest is known once a job has read them all, and found out when it is first asked for.
     """
@@ -110,20 +125,21 @@ class Taken:
         """What was observed."""
         return self.observed()
 
-    def known(self) -> Self:
-        """The same, once it is known what was observed."""
-        _ = self.numbers
-        return self
-
     @cached_property
-    def intake(self) -> BatchStats:
+    def stats(self) -> BatchStats:
         """What the batch brought."""
         return read_intake(self.names, self.numbers)
 
     @cached_property
+    def asked(self) -> dict[str, Any]:
+        """What the first stage asked to know."""
+        asked = {n.removeprefix(_ASKED): v for n, v in self.numbers.items() if n.startswith(_ASKED)}
+        return asked | {"n_rows": self.stats.live}
+
+    @cached_property
     def progress(self) -> dict[str, SourceState]:
         """How far every input has come, this batch included."""
-        return self.advance(self.intake.heard)
+        return self.advance(self.stats.heard)
 
 
 def n_results() -> Column:
@@ -140,10 +156,12 @@ def arrival_columns(constant: bool) -> list[Column]:
     return [oldest, F.transform(ranks, F.unix_micros).alias("ranks")]
 
 
-def read_latency(numbers: dict[str, Any], emitted_us: int, of_results: bool) -> Latency | None:
+def read_latency(
+    numbers: dict[str, Any], emitted_us: int, of_results: bool, n_results: int
+) -> Latency | None:
     """How long results took, from the arrivals of their rows; None without any."""
     oldest_us = numbers.get("oldest")
-    if oldest_us is None or numbers.get("n_results") == 0:
+    if oldest_us is None or (of_results and not n_results):
         return None
     half_us, first_us = numbers.get("ranks") or (oldest_us, oldest_us)
     return Latency(

@@ -13,10 +13,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from laxity.core.slack import SlackRule
 from laxity.spark.engine.source import NO_TIMESTAMP, Source
 from laxity.spark.engine.stage import Stage
-from laxity.spark.merging.merge import Merge
 from laxity.spark.rows.columns import CAME, OWN, quoted
 from laxity.spark.rows.runtime_literal import runtime_literal
 
@@ -61,23 +59,10 @@ class Branch:
         """What a stage or table of this branch is called in the query."""
         return f"{self.name}-{name}" if self.name else name
 
-    @property
-    def merge(self) -> Merge | None:
-        """The merge it begins with, if it does."""
-        first = self.stages[0] if self.stages else None
-        return first if isinstance(first, Merge) else None
-
     def each(self, change: Callable[["Branch"], "Branch"]) -> "Branch":
         """The same with a change made to it and to all branches before it."""
         inputs = (one.each(change) if isinstance(one, Branch) else one for one in self.inputs)
         return replace(change(self), inputs=tuple(inputs))
-
-    def with_rule(self, rule: SlackRule) -> "Branch":
-        """The same with another slack rule for its merge."""
-        merge, *rest = self.stages
-        assert isinstance(merge, Merge)
-        again = replace(merge, rule=replace(merge.rule, rule=rule))
-        return replace(self, stages=(again, *rest))
 
 
 def made_columns(schema: StructType) -> list[str]:

@@ -1,145 +1,50 @@
 """A stage: what happens to the rows of every micro-batch between intake and sink.
 
-A stage is called once a batch with the rows, and a `Turn` that tells it the time, what the intake
-saw, its own memory and the state tables. It answers with an `Outcome`. Stages build DataFrames;
-the batch protocol decides when they run and when anything becomes durable. So a stage writes
-nothing but what it planned for a table, which may begin early (`Tables.begin`), and must answer
-alike when it is called again for the same batch after a crash. What it must count it counts beside
-the other jobs of the batch (`Turn.aside`), and tells when asked.
+Two steps. `plan` gets the rows and a `BatchContext`, builds DataFrames, plans state tables and says
+what has to be counted; it may begin jobs beside the others and wait for them. Then the engine lets
+the results be written, and with them everything that rides on those jobs. `finish` gets the counts
+and says what the batch came to: state, fates, report, promises, rows it rejects. It may still add
+tables. The engine decides when each step runs and when anything becomes durable, so a stage writes
+nothing itself, and must answer alike when it is called again for the same batch after a crash.
+
+What a stage `needs` of its rows it gets wherever it stands: numbers about them before it decides,
+a key's rows in one place, an order.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any, Protocol
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 
-from laxity.core.ledger import Fates
-from laxity.core.progress import SourceState
-from laxity.core.report import Decision, Report
-from laxity.core.slack import Seen
-from laxity.spark.engine.batch_stats import BatchStats
-from laxity.spark.rows.background import BackgroundJobs
-from laxity.spark.rows.materialize import Loan
-from laxity.spark.storage.files import Files
-from laxity.spark.storage.state import Tables
-
-
-@dataclass(frozen=True)
-class Start:
-    """What a stage may know of a micro-batch before it is known what came.
-
-    `memory`: what it wanted back. `aside` begins a job that runs beside the others; what it gives
-    waits for it. `loan`: the rows at hand, if it may keep them for later batches.
-    """
-
-    memory: dict[str, Any]
-    tables: Tables
-    background: BackgroundJobs
-    loan: Loan | None
-
-
-@dataclass(frozen=True)
-class Turn(Start):
-    """What a stage may know of the micro-batch at hand.
-
-    `sources`: how far each has come, this batch included. `seen`: what the stage asked the intake
-    to observe. `n_run`: how many batches this process has run, `last` the report of the one before
-    this. `before`: what the stage before made of the batch. `files`: the checkpoint's. `begun`:
-    what the stage began, if it is the first.
-
-    Where a query has several merges: `heard` is what those before this one saw, `leads` the memory
-    of the last one, and `passes_on` that results go to another merge, not to the sink.
-    """
-
-    batch_id: int
-    now_us: int
-    intake: BatchStats
-    sources: dict[str, SourceState]
-    seen: dict[str, Any]
-    n_run: int
-    last: Report | None
-    before: "Outcome | None"
-    files: Files
-    begun: object = None
-    heard: Mapping[str, Seen] = field(default_factory=dict)
-    leads: dict[str, Any] = field(default_factory=dict)
-    passes_on: bool = False
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a stage made of its rows; what has to be counted first is asked after the output.
-
-    `memory` gives what it wants back next time (JSON values). A stage that holds or drops rows says
-    in `fates` what became of them, `released` being those it passed on. `numbers` gives what the
-    report tells of the stage. `late` gives the rows counted as `late_rejected`, with their columns
-    and `late_by` in seconds; `dead` those counted as dead, with a `_reason`. `ordered` gives the
-    rows as they are to be written, if they have an order. `empty`: there are no rows, and no need
-    to look. `whole`: the rows are those released and nothing made of them, so as many must be
-    written. `planned` waits until all that is to be kept has been planned. `heard`: what
-    a merge saw, by the name its slack rule goes by, if another merge decides on it.
-    """
-
-    rows: DataFrame
-    memory: Callable[[], dict[str, Any]] = dict
-    fates: Callable[[], Fates] | None = None
-    numbers: Callable[[], dict[str, Any]] = dict
-    decisions: tuple[Decision, ...] = ()
-    late: Callable[[], DataFrame] | None = None
-    dead: Callable[[], DataFrame] | None = None
-    ordered: Callable[[], DataFrame] | None = None
-    empty: bool = False
-    whole: bool = False
-    planned: Callable[[], object] = dict
-    heard: Mapping[str, Seen] = field(default_factory=dict)
+from laxity.contract import PromiseTerms
+from laxity.spark.engine.context import BatchContext
+from laxity.spark.engine.planned import Needs, Planned
 
 
 class Stage(Protocol):
-    """Anything that can stand between intake and sink; most need not say all of it."""
+    """Anything that can stand between intake and sink; most need not say all of it.
+
+    `makes_rows`: what it passes on is made by it, and not the rows that entered.
+    """
+
+    makes_rows: bool = False
 
     @property
     def name(self) -> str:
-        """How the contract, the memory and the reports call it."""
+        """How the contract, the state, the tables and the reports call it."""
 
     @property
     def terms(self) -> str:
-        """What it promises, for the contract."""
+        """What it does, for the contract."""
 
     @property
-    def key(self) -> tuple[str, ...]:
-        """The columns whose rows the intake is to bring together for it, if it matters."""
+    def promises(self) -> Sequence[PromiseTerms]:
+        """What it promises, if it can be kept or broken."""
         return ()
 
-    def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
-        """Aggregates, by name, that the intake is to take of the rows for this stage."""
-        return ()
+    def needs(self, state: dict[str, Any]) -> Needs:
+        """What it needs of its rows, given its state."""
+        return Needs()
 
-    def begin(self, rows: DataFrame, start: Start) -> object:
-        """What the first stage can begin while the rows are counted; the Turn gives it back."""
-        return None
-
-    def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
-        """Work on the rows of one micro-batch."""
-
-
-@dataclass(frozen=True)
-class Apply(Stage):
-    """The user's own function of the rows; what enters it counts as released."""
-
-    fn: Callable[[DataFrame], DataFrame]
-    position: int
-
-    @property
-    def name(self) -> str:
-        """Its place in the pipeline, so that two of them keep apart."""
-        return f"apply-{self.position}"
-
-    @property
-    def terms(self) -> str:
-        """The function's name."""
-        return getattr(self.fn, "__name__", type(self.fn).__name__)
-
-    def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
-        """The function's result."""
-        return Outcome(self.fn(rows))
+    def plan(self, rows: DataFrame, context: BatchContext) -> Planned:
+        """Plan the work on the rows of one micro-batch."""

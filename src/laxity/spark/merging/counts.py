@@ -10,14 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.merge import FIRST_US, MergeState, Read
 from laxity.core.progress import Frontier
 from laxity.spark.rows.background import BackgroundJobs
 from laxity.spark.rows.columns import EVENT_US, rank_of
-from laxity.spark.rows.measure import measure
+from laxity.spark.rows.measure import Numbers, Riding, measure
 from laxity.spark.rows.partitioning import ONE_TASK
 from laxity.spark.rows.runtime_literal import runtime_sql
 
@@ -29,8 +29,6 @@ NOTHING: dict[str, Any] = {
     **dict.fromkeys((_LAST, "last_us", "arrived_us", "held_us", "held_arrived_us")),
     **dict.fromkeys(_SUMS, 0),
 }
-
-Numbers = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -53,19 +51,19 @@ class MergeCounts:
     before: MergeState
     frontier: Frontier
 
-    def waiting(self, rows: DataFrame) -> tuple[Callable[[], DataFrame], Callable[[], Numbers]]:
+    def waiting(self, rows: DataFrame) -> tuple[Callable[[], DataFrame], dict[str, Riding]]:
         """What makes the new rows that have to wait; the job that reads those counts all."""
-        seen, held = Observation(), Observation()
+        near, held = Riding(), Riding()
 
         def made() -> DataFrame:
-            near = self._near(rows).observe(seen, _slack(), self._last())
-            return near.where("_read IS NULL").observe(held, *self._helds()).drop("_read")
+            counted = near.on(self._near(rows), [_slack(), self._last()])
+            return held.on(counted.where("_read IS NULL"), self._helds()).drop("_read")
 
-        return made, lambda: self._all(rows, seen.get | held.get)
+        return made, {"near": near, "held": held}
 
     def none_waits(self, rows: DataFrame) -> Numbers:
-        """The counts of new rows if none has to wait."""
-        return self._all(rows, NOTHING | measure(self._near(rows), [_slack(), self._last()]))
+        """The counts of the new rows near the frontier if none has to wait."""
+        return NOTHING | measure(self._near(rows), [_slack(), self._last()])
 
     def waited(self, rows: DataFrame, background: BackgroundJobs) -> Callable[[], Numbers]:
         """The counts of the rows that waited, but for the last key of them: only its time."""
@@ -73,7 +71,7 @@ class MergeCounts:
         if known is not None:
             return lambda: known
         columns = [_ready(), _slack(), _last_us(), self._arrived(), *self._helds()]
-        return background.begin(lambda: measure(rows, columns))
+        return background.start(lambda: measure(rows, columns))
 
     def together(self, new: Numbers, old: Numbers, waited: DataFrame | None) -> Numbers:
         """The counts of all rows, and the last key in order; `waited` are the old ones."""
@@ -103,7 +101,7 @@ class MergeCounts:
             return FIRST_US
         return merge_us - max(merge_us - before_us, 0) // NEAR
 
-    def _all(self, rows: DataFrame, near: Numbers) -> Numbers:
+    def all_new(self, rows: DataFrame, near: Numbers) -> Numbers:
         """The counts of all new rows, given those of the rows near the frontier."""
         n_ready = self.fresh.n_live - self.fresh.n_late - near[Read.SLACK] - near["held"]
         counts = NOTHING | near | {Read.READY: n_ready}
@@ -126,8 +124,8 @@ class MergeCounts:
         before, merge_us = self.before, self.frontier.merge_us
         if before.held_us is None or merge_us is None or before.held_us > merge_us:
             return None
-        told = {"last_us": before.held_us, "arrived_us": before.held_arrived_us}
-        return NOTHING | told | {Read.READY: before.n_held}
+        known = {"last_us": before.held_us, "arrived_us": before.held_arrived_us}
+        return NOTHING | known | {Read.READY: before.n_held}
 
     def _last(self) -> Column:
         key = f"struct({EVENT_US}, {rank_of(self.sources)}, _seq)"

@@ -18,11 +18,13 @@ from pydantic import BaseModel, ConfigDict
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from laxity.core.merge import MergeState, Read
+from laxity.core.merge import Read
+from laxity.core.progress import Frontier
 from laxity.durations import show_us
-from laxity.spark.engine.stage import Outcome, Stage, Turn
+from laxity.spark.engine.context import BatchContext
+from laxity.spark.engine.planned import Counts, Planned, StageResult
+from laxity.spark.engine.stage import Stage
 from laxity.spark.rows.columns import EVENT_US
-from laxity.spark.rows.measure import observe
 from laxity.spark.rows.partitioning import coalesced
 from laxity.spark.rows.runtime_literal import runtime_literal
 
@@ -62,6 +64,7 @@ class Join(Stage):
     sources: tuple[str, ...]
 
     name = "join"
+    makes_rows = True
 
     @property
     def terms(self) -> str:
@@ -69,25 +72,32 @@ class Join(Stage):
         pair = f"{self.left} with {self.right} on {', '.join(self.on)}"
         return f"{pair} within {show_us(self.within_us)} when {self.when}"
 
-    def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
+    def plan(self, rows: DataFrame, context: BatchContext) -> Planned:
         """Pair the rows just read with each other and with the window's."""
-        assert turn.before is not None, "a join stands right behind a merge"
-        merge = turn.before
+        merge = context.before
+        assert merge is not None, "a join stands right behind a merge"
         if merge.empty:
             nothing = self.among(rows.where("false"))
-            return Outcome(nothing, lambda: turn.memory, numbers=_nothing, empty=True)
-        memory = JoinState.model_validate(turn.memory)
-        new, old = self._new(rows), turn.tables.read(WINDOW)
+            result = StageResult(context.state, report=_nothing())
+            return Planned(nothing, lambda counts, before: result, empty=True)
+        state = JoinState.model_validate(context.state)
+        new, old = self._new(rows), context.tables.read(WINDOW)
         if old is not None:
-            old = coalesced(old, turn.intake.live)
-        pairs, seen = observe(self.pairs(new, old, memory.read_us), _counts())
-        floor_us = self._floor_us(memory)
-        self._keep(new, turn, floor_us)
-        return Outcome(
-            _results(pairs, self.when),
-            memory=lambda: _remembered(merge.memory(), floor_us),
-            numbers=lambda: seen.get | {"exact": self._exact(merge.numbers(), memory.floor_us)},
-        )
+            old = coalesced(old, context.stats.live)
+        pairs, riding = context.observe(self.pairs(new, old, state.read_us), _counts())
+        assert merge.frontier is not None, "what a merge releases has a frontier"
+        frontier, floor_us = merge.frontier, self._floor_us(state)
+        self._keep(new, context, frontier, floor_us)
+
+        def finish(counts: Counts, before: StageResult | None) -> StageResult:
+            assert before is not None
+            assert before.passed is not None
+            read_us, late_us = before.passed.last_us, before.passed.oldest_late_us
+            after = JoinState(read_us=read_us, merge_us=frontier.merge_us, floor_us=floor_us)
+            exact = self._exact(late_us, state.floor_us)
+            return StageResult(after.model_dump(), report=counts["pairs"] | {"exact": exact})
+
+        return Planned(_results(pairs, self.when), finish, {"pairs": riding})
 
     def among(self, rows: DataFrame) -> DataFrame:
         """The results of pairing rows with each other alone."""
@@ -157,35 +167,28 @@ class Join(Stage):
         ]
         return reduce(DataFrame.unionByName, sides)
 
-    def _floor_us(self, memory: JoinState) -> int | None:
+    def _floor_us(self, state: JoinState) -> int | None:
         """The oldest event that this or a later batch may be compared with; it never falls."""
-        if memory.read_us is None:
+        if state.read_us is None:
             return None
-        oldest_us = memory.read_us - GHOST_WINDOWS * self.within_us
-        if memory.merge_us is not None:
-            oldest_us = max(oldest_us, min(memory.merge_us, memory.read_us))
-        floors_us = [oldest_us - self.within_us, memory.floor_us]
+        oldest_us = state.read_us - GHOST_WINDOWS * self.within_us
+        if state.merge_us is not None:
+            oldest_us = max(oldest_us, min(state.merge_us, state.read_us))
+        floors_us = [oldest_us - self.within_us, state.floor_us]
         return max(us for us in floors_us if us is not None)
 
-    def _keep(self, new: DataFrame, turn: Turn, floor_us: int | None) -> None:
+    def _keep(
+        self, new: DataFrame, context: BatchContext, frontier: Frontier, floor_us: int | None
+    ) -> None:
         """Put the new rows into the window, and forget what nobody can meet any more."""
-        assert turn.before is not None
-        frontier_us = turn.before.decisions[0].values["frontier_us"]
-        turn.tables.append(WINDOW, new, expire_by=EVENT_US, newest=frontier_us)
+        newest_us = frontier.frontier_us
+        context.tables.append(WINDOW, new, expire_by=EVENT_US, newest=newest_us)
         if floor_us is not None:
-            turn.tables.expire(WINDOW, floor_us)
+            context.tables.expire(WINDOW, floor_us)
 
-    def _exact(self, merge: dict[str, Any], floor_us: int | None) -> bool:
+    def _exact(self, late_us: int | None, floor_us: int | None) -> bool:
         """Whether no late row was so old that what it missed is forgotten."""
-        late_us = merge["oldest_late_us"]
         return floor_us is None or late_us is None or late_us >= floor_us + self.within_us
-
-
-def _remembered(merge: dict[str, Any], floor_us: int | None) -> dict[str, Any]:
-    after = MergeState.model_validate(merge)
-    read_us = None if after.position is None else after.position[0]
-    memory = JoinState(read_us=read_us, merge_us=after.frontier.merge_us, floor_us=floor_us)
-    return memory.model_dump()
 
 
 def _results(pairs: DataFrame, when: str) -> DataFrame:

@@ -5,9 +5,9 @@ rows; here the decision becomes a filter. Late rows are released at once, marked
 the table `held`, which is appended to and expired by event time, never rewritten whole.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -15,16 +15,19 @@ from pyspark.sql import functions as F
 
 from laxity.core.ledger import Fates
 from laxity.core.merge import FIRST_US, Key, MergeState, MergeTerms, Read, decide, in_words
-from laxity.core.progress import Frontier
+from laxity.core.progress import Frontier, Passed
 from laxity.core.report import Decision
 from laxity.core.slack import Seen
 from laxity.core.tuned import SEEN, Shared, Tuned
 from laxity.core.tuner import TUNING, tuning_of
 from laxity.durations import show_us
-from laxity.spark.engine.stage import Outcome, Stage, Turn
-from laxity.spark.merging.counts import NOTHING, MergeCounts, NewRows, Numbers
+from laxity.spark.engine.context import BatchContext
+from laxity.spark.engine.planned import Count, Counts, Needs, Order, Planned, StageResult
+from laxity.spark.engine.stage import Stage
+from laxity.spark.merging.counts import NOTHING, MergeCounts, NewRows
 from laxity.spark.rows.columns import CAME, EVENT_US, RANK, rank_of
-from laxity.spark.rows.partitioning import coalesced, in_order
+from laxity.spark.rows.measure import Numbers
+from laxity.spark.rows.partitioning import coalesced
 from laxity.spark.rows.runtime_literal import runtime_sql
 
 HELD = "held"
@@ -56,104 +59,106 @@ class Merge(Stage):
             f"{self.rule.rule}{held}; late rows pass, marked"
         )
 
-    def observes(self, memory: dict[str, Any]) -> Sequence[Column]:
+    def needs(self, state: dict[str, Any]) -> Needs:
         """Which rows are late, how late, and when the first and the last of all came."""
-        before = MergeState.model_validate(memory)
-        late = *self._late(before.position), *self._lateness(before.frontier.newest_us)
-        came_us = f"IF(_dead IS NULL, unix_micros({self.came}), NULL)"
-        came = (f"min({came_us}) AS {_FIRST_CAME}", f"max({came_us}) AS {_LAST_CAME}")
-        return *late, *map(F.expr, came)
+        before = MergeState.model_validate(state)
+        came_us = f"unix_micros({self.came})"
+        came = {_FIRST_CAME: f"min({came_us})", _LAST_CAME: f"max({came_us})"}
+        return Needs(came | self._late(before.position) | self._lateness(before.frontier.newest_us))
 
-    def _late(self, position: Key | None) -> Sequence[Column]:
+    def _late(self, position: Key | None) -> dict[str, str]:
         """How many rows are late, and the oldest of them; rows that were held never are."""
         if position is None:
-            return ()
-        late = f"(_dead IS NULL AND {_before(position, RANK)})"
-        oldest = f"min(IF({late}, {EVENT_US}, NULL)) AS oldest_late"
-        return F.expr(f"count_if({late}) AS {Read.LATE}"), F.expr(oldest)
+            return {}
+        late = _before(position, RANK)
+        return {Read.LATE: f"count_if({late})", "oldest_late": f"min(IF({late}, {EVENT_US}, NULL))"}
 
-    def _lateness(self, newest_us: int | None) -> Sequence[Column]:
+    def _lateness(self, newest_us: int | None) -> dict[str, str]:
         """How far the rows lie behind, as far as the slack rule looks."""
         grid = self.rule.rule.grid
         if newest_us is None or not grid:
-            return ()
+            return {}
         late_us = f"greatest({runtime_sql(newest_us)} - {EVENT_US}, 0L)"
-        live_us = F.expr(f"IF(_dead IS NULL, {late_us}, NULL)")
         if grid == (1.0,):
-            return (F.array(F.max(live_us)).alias("lateness"),)
-        return (F.percentile_approx(live_us, list(grid), ACCURACY).alias("lateness"),)
+            return {"lateness": f"max({late_us})"}
+        ranks = ", ".join(f"{rank!r}D" for rank in grid)
+        return {"lateness": f"percentile_approx({late_us}, array({ranks}), {ACCURACY})"}
 
-    def __call__(self, rows: DataFrame, turn: Turn) -> Outcome:
+    def plan(self, rows: DataFrame, context: BatchContext) -> Planned:
         """Hold what is new, release what the frontier has passed."""
-        before = _before_now(self.rule, turn)
-        terms = _held_by_clock(_hearing(self.rule, turn), turn)
-        after = decide(terms, before, turn.sources, _seen(turn, before), turn.now_us)
-        frontier = after.frontier
-        if not turn.intake.live and frontier.frontier_us == before.frontier.frontier_us:
-            return replace(self._nothing_new(rows, before, after), heard=_heard(terms, after, turn))
-        read, n_rows = _read(frontier), turn.intake.live + before.n_held
-        tally = MergeCounts(self.sources, self.came, _fresh(turn), before, frontier)
-        waiting = rows.withColumn("_read", F.expr(self._marked(read, before.position)))
-        new = self._hold(rows, waiting, turn, tally)
-        held = turn.tables.read(HELD)
-        old: Callable[[], Numbers] = partial(dict, NOTHING)
+        before = _before_now(self.rule, context)
+        terms = _held_by_clock(_hearing(self.rule, context), context)
+        seen = _seen(context, before)
+        after = decide(terms, before, context.sources, seen, context.now_us, drain=context.drain)
+        frontier, heard = after.frontier, _heard(terms, after, context)
+        n_live = context.stats.live
+        if not n_live and frontier.frontier_us == before.frontier.frontier_us:
+            return self._nothing_new(rows, before, after, heard)
+        read, n_rows = _read(frontier), n_live + before.n_held
+        counting = MergeCounts(self.sources, self.came, _new_rows(context), before, frontier)
+        new = rows.withColumn("_read", F.expr(self._marked(read, before.position)))
+        counts = self._hold(rows, new, context, counting)
+        held, everything = context.tables.read(HELD), new
         if held is not None:
             held = held.withColumn("_read", F.expr(read))
-            waiting = waiting.unionByName(held)
-            old = tally.waited(held, turn.background)
-        released = coalesced(waiting, n_rows).where("_read IS NOT NULL")
+            everything = new.unionByName(held)
+            counts["old"] = counting.waited(held, context.background)
+        released = coalesced(everything, n_rows).where("_read IS NOT NULL")
         if self.came == CAME:
             released = released.drop(CAME)
 
-        @cache
-        def counts() -> Numbers:
-            return _NONE_LATE | turn.seen | tally.together(new(), old(), held)
+        def finish(counted: Counts, _: StageResult | None) -> StageResult:
+            near = NOTHING | counted["near"] | counted.get("held", {})
+            both = counting.all_new(new, near), counted.get("old", NOTHING)
+            late = _NONE_LATE | context.numbers
+            return _result(before, after, late | counting.together(*both, held))
 
-        order = self._order()
         span_us = before.frontier.frontier_us, frontier.frontier_us
-        return Outcome(
-            released.sortWithinPartitions(*order),
-            memory=lambda: _remembered(after, counts()),
-            fates=lambda: _fates(counts()),
-            numbers=lambda: _numbers(frontier, counts()),
-            decisions=_decisions(before, after),
+        return Planned(
+            released,
+            finish,
+            counts,
+            order=Order(self._order(), n_rows, span_us),
             empty=frontier.frontier_us is None,
-            whole=True,
-            ordered=lambda: in_order(released, order, n_rows, span_us),
-            heard=_heard(terms, after, turn),
+            frontier=frontier,
+            heard=heard,
         )
 
     def _hold(
-        self, rows: DataFrame, marked: DataFrame, turn: Turn, tally: MergeCounts
-    ) -> Callable[[], Numbers]:
+        self, rows: DataFrame, new: DataFrame, context: BatchContext, counting: MergeCounts
+    ) -> dict[str, Count]:
         """Keep the new rows that have to wait, forget the old ones that need not any more.
 
-        What comes back gives the counts of the new rows, once they are written.
+        What comes back are the counts of the new rows near the frontier.
         """
-        newest = [one.newest_us for one in turn.intake.heard.values() if one.newest_us is not None]
-        frontier_us = tally.frontier.frontier_us
+        heard = context.stats.heard.values()
+        newest = [one.newest_us for one in heard if one.newest_us is not None]
+        frontier_us, tables = counting.frontier.frontier_us, context.tables
+        counts: dict[str, Count] = {}
         if newest and (frontier_us is None or max(newest) > frontier_us):
-            still, new = tally.waiting(marked)
-            turn.tables.append(HELD, rows, expire_by=EVENT_US, newest=max(newest), made=still)
-            turn.tables.begin(HELD, turn.background)
+            made, riding = counting.waiting(new)
+            tables.append(HELD, rows, expire_by=EVENT_US, newest=max(newest), made=made)
+            tables.begin(HELD, context.background)
+            counts.update(riding)
         else:
-            new = turn.background.begin(lambda: tally.none_waits(marked))
+            counts["near"] = context.background.start(partial(counting.none_waits, new))
         if frontier_us is not None:
-            turn.tables.expire(HELD, frontier_us + 1)
-        return new
+            tables.expire(HELD, frontier_us + 1)
+        return counts
 
-    def _nothing_new(self, rows: DataFrame, before: MergeState, after: MergeState) -> Outcome:
+    def _nothing_new(
+        self, rows: DataFrame, before: MergeState, after: MergeState, heard: Mapping[str, Seen]
+    ) -> Planned:
         """No row came and the frontier stands: nothing to do, and no job to find that out."""
         still = {"held": after.n_held, "held_us": after.held_us}
         still |= {"held_arrived_us": after.held_arrived_us}
-        counts = NOTHING | _NONE_LATE | still
-        return Outcome(
+        result = _result(before, after, NOTHING | _NONE_LATE | still)
+        return Planned(
             rows.withColumn("_read", F.lit("")).where("false").drop(CAME),
-            memory=lambda: _remembered(after, counts),
-            fates=lambda: _fates(counts),
-            numbers=lambda: _numbers(after.frontier, counts),
-            decisions=_decisions(before, after),
+            lambda counts, before: result,
             empty=True,
+            frontier=after.frontier,
+            heard=heard,
         )
 
     def _marked(self, read: str, position: Key | None) -> str:
@@ -168,11 +173,11 @@ class Merge(Stage):
         return tuple(F.expr(key) for key in keys)
 
 
-def _fresh(turn: Turn) -> NewRows:
+def _new_rows(context: BatchContext) -> NewRows:
     """The new rows, as the intake saw them."""
-    seen = turn.seen
+    seen = context.numbers
     n_late = seen.get(Read.LATE, 0)
-    return NewRows(turn.intake.live, n_late, seen[_FIRST_CAME], seen[_LAST_CAME])
+    return NewRows(context.stats.live, n_late, seen[_FIRST_CAME], seen[_LAST_CAME])
 
 
 def _read(frontier: Frontier) -> str:
@@ -191,48 +196,50 @@ def _before(position: Key, rank: str) -> str:
     return f"({EVENT_US} <= {runtime_sql(us)} AND {key} < {place})"
 
 
-def _before_now(terms: MergeTerms, turn: Turn) -> MergeState:
-    """The memory; for a rule that another merge leads, with what that one decided."""
-    memory = MergeState.model_validate(turn.memory)
+def _before_now(terms: MergeTerms, context: BatchContext) -> MergeState:
+    """The state; for a rule that another merge leads, with what that one decided."""
+    state = MergeState.model_validate(context.state)
     if not isinstance(terms.rule, Shared) or terms.rule.decides:
-        return memory
-    return memory.model_copy(update={"rule": turn.leads.get("rule", {})})
+        return state
+    return state.model_copy(update={"rule": context.leading.get("rule", {})})
 
 
-def _hearing(terms: MergeTerms, turn: Turn) -> MergeTerms:
+def _hearing(terms: MergeTerms, context: BatchContext) -> MergeTerms:
     """The terms, the rule told what the merges before saw."""
     if not isinstance(terms.rule, Shared):
         return terms
-    return replace(terms, rule=terms.rule.hearing(turn.heard))
+    return replace(terms, rule=terms.rule.hearing(context.heard))
 
 
-def _heard(terms: MergeTerms, after: MergeState, turn: Turn) -> dict[str, Seen]:
+def _heard(terms: MergeTerms, after: MergeState, context: BatchContext) -> dict[str, Seen]:
     """What the merge that decides is to know of this one and of those before it."""
     rule = terms.rule
     if not isinstance(rule, Shared) or rule.decides:
         return {}
-    return {**turn.heard, rule.name: Seen(**after.rule[SEEN])}
+    return {**context.heard, rule.name: Seen(**after.rule[SEEN])}
 
 
-def _held_by_clock(terms: MergeTerms, turn: Turn) -> MergeTerms:
+def _held_by_clock(terms: MergeTerms, context: BatchContext) -> MergeTerms:
     """The terms, with the bound on holding that a deadline leaves, unless one was given."""
     if terms.hold_at_most_us is not None or not isinstance(terms.rule, Tuned | Shared):
         return terms
-    batch_us = 0 if turn.last is None else turn.now_us - turn.last.started_us
+    batch_us = 0 if context.last is None else context.now_us - context.last.started_us
     return replace(terms, hold_at_most_us=terms.rule.hold_us(batch_us))
 
 
-def _seen(turn: Turn, before: MergeState) -> Seen:
+def _seen(context: BatchContext, before: MergeState) -> Seen:
     """What the batch shows the slack rule, and how long what was read before took.
 
     That is until it was out, or until the batch began that passed it on to another merge. The first
     batches of a process are slow for a reason of their own: Java is warming up.
     """
-    late_us = tuple(us for us in turn.seen.get("lateness") or () if us is not None)
-    if turn.last is None or before.arrived_us is None or turn.n_run < WARM_UP:
-        return Seen(turn.intake.live, late_us)
-    until_us = turn.last.started_us if turn.passes_on else turn.last.emitted_us
-    return Seen(turn.intake.live, late_us, max(until_us - before.arrived_us, 0))
+    lateness = context.numbers.get("lateness")
+    late_us = tuple(lateness) if isinstance(lateness, list) else ()
+    late_us = (lateness,) if isinstance(lateness, int) else late_us
+    if context.last is None or before.arrived_us is None or context.batch.n_run < WARM_UP:
+        return Seen(context.stats.live, late_us)
+    until_us = context.last.started_us if context.passes_on else context.last.emitted_us
+    return Seen(context.stats.live, late_us, max(until_us - before.arrived_us, 0))
 
 
 def _decisions(before: MergeState, after: MergeState) -> tuple[Decision, ...]:
@@ -247,7 +254,22 @@ def _decisions(before: MergeState, after: MergeState) -> tuple[Decision, ...]:
     return frontier, Decision(stage="merge", what="slack", why=tuning.why, values=values)
 
 
-def _remembered(after: MergeState, counts: dict[str, Any]) -> dict[str, Any]:
+def _result(before: MergeState, after: MergeState, counts: Numbers) -> StageResult:
+    """What a batch came to, once its rows are counted."""
+    state = _state(after, counts)
+    return StageResult(
+        state=state.model_dump(mode="json"),
+        fates=Fates(released=sum(counts[mark] for mark in Read), held=counts["held"]),
+        report=_numbers(after.frontier, counts),
+        decisions=_decisions(before, after),
+        passed=Passed(
+            last_us=None if state.position is None else state.position[0],
+            oldest_late_us=counts["oldest_late"],
+        ),
+    )
+
+
+def _state(after: MergeState, counts: Numbers) -> MergeState:
     last = after.position if counts["last"] is None else tuple(counts["last"])
     held = {"position": last, "n_held": counts["held"]}
     held |= {name: counts[name] for name in ("held_us", "held_arrived_us")}
@@ -256,14 +278,10 @@ def _remembered(after: MergeState, counts: dict[str, Any]) -> dict[str, Any]:
         "n_slack": counts[Read.SLACK],
         "arrived_us": counts["arrived_us"],
     }
-    return after.model_copy(update=held | read).model_dump(mode="json")
+    return after.model_copy(update=held | read)
 
 
-def _fates(counts: dict[str, Any]) -> Fates:
-    return Fates(released=sum(counts[mark] for mark in Read), held=counts["held"])
-
-
-def _numbers(frontier: Frontier, counts: dict[str, Any]) -> dict[str, Any]:
+def _numbers(frontier: Frontier, counts: Numbers) -> Numbers:
     slack_s = None if frontier.slack_us is None else frontier.slack_us / 1e6
-    told = {name: counts[name] for name in (*Read, "held")}
-    return {"slack_s": slack_s, "oldest_late_us": counts["oldest_late"]} | told
+    read = {name: counts[name] for name in (*Read, "held")}
+    return {"slack_s": slack_s, "oldest_late_us": counts["oldest_late"]} | read

@@ -6,14 +6,31 @@ from dataclasses import replace
 from functools import partial
 
 from laxity.core.estimator import FitInBackground, FitNow
+from laxity.core.slack import SlackRule
 from laxity.core.tuned import MERGE, Shared, Tuned
 from laxity.errors import ConfigError
 from laxity.spark.engine.branch import Branch
+from laxity.spark.merging.merge import Merge
+
+
+def merge_of(branch: Branch) -> Merge | None:
+    """The merge a branch begins with, if it does."""
+    first = branch.stages[0] if branch.stages else None
+    return first if isinstance(first, Merge) else None
+
+
+def with_rule(branch: Branch, rule: SlackRule) -> Branch:
+    """The branch with another slack rule for its merge."""
+    merge, *rest = branch.stages
+    assert isinstance(merge, Merge)
+    again = replace(merge, rule=replace(merge.rule, rule=rule))
+    return replace(branch, stages=(again, *rest))
 
 
 def tuned_by(branch: Branch) -> Tuned | None:
     """The rule that all merges of a query share, if it is tuned; an error if they do not."""
-    rules = [one.merge.rule.rule for one in branch.walk() if one.merge is not None]
+    merges = [merge_of(one) for one in branch.walk()]
+    rules = [merge.rule.rule for merge in merges if merge is not None]
     tuned = [rule for rule in rules if isinstance(rule, Tuned)]
     if tuned and any(rule != tuned[0] for rule in rules):
         raise ConfigError(
@@ -25,10 +42,10 @@ def tuned_by(branch: Branch) -> Tuned | None:
 def shared(branch: Branch, rule: Tuned) -> Branch:
     """The query with one tuner for all its merges; each goes by the name of its branch."""
     if not branch.before:
-        return branch.with_rule(rule)
+        return with_rule(branch, rule)
     before = {operator(one): tuple(map(operator, one.before)) for one in branch.walk()}
     tuner = rule.tuner_of(before)
-    return branch.each(lambda one: one.with_rule(Shared(rule, tuner, operator(one))))
+    return branch.each(lambda one: with_rule(one, Shared(rule, tuner, operator(one))))
 
 
 def operator(branch: Branch) -> str:

@@ -56,18 +56,19 @@ class Emission:
             keeping()
             given = history.tables.read(GIVEN)
             if given is None:  # so what was not final before has had no result, and is new
-                now = F.when(answered, TENTATIVE).otherwise(F.col("_status"))
+                late = FINAL if history.moment.drains else TENTATIVE
+                now = F.when(answered, late).otherwise(F.col("_status"))
                 return results.withColumns({"_status": now, "_revision": F.lit(0)})
             changed = replay.changes(results.where(answered).drop("_status"), given)
             new = results.where(~answered).withColumn("_revision", F.lit(0))
             cores = results.sparkSession.sparkContext.defaultParallelism
             return history.at_hand(new.unionByName(changed).coalesce(cores))
 
-        return both if self.app.own_query else history.background.begin(both)
+        return both if self.app.own_query else history.background.start(both)
 
     def _first(self, answers: DataFrame) -> DataFrame:
         """Answers that are given for the first time."""
-        answers = told(answers, self.found.keys, self.places, self.history.moment)
+        answers = with_status(answers, self.found.keys, self.places, self.history.moment)
         return self.history.at_hand(answers) if self._some_open else answers
 
     @property
@@ -78,14 +79,16 @@ class Emission:
     def remember(self, results: DataFrame, by_status: Mapping[str, int]) -> None:
         """Begin to keep the answers that may still change, if there are any."""
         tables, moment = self.history.tables, self.history.moment
-        if any(by_status[status] for status in (TENTATIVE, REVISED, RETRACTED)):
+        if not moment.drains and any(
+            by_status[status] for status in (TENTATIVE, REVISED, RETRACTED)
+        ):
             answers = may_change(results, self.app.naming(self.places.by))
             tables.append(GIVEN, answers, expire_by=EVENT_US, newest=moment.watermark_us)
             tables.begin(GIVEN, self.history.background)
         tables.expire(GIVEN, moment.final_us + 1)
 
 
-def told(answers: DataFrame, keys: Keys | None, places: Places, moment: Moment) -> DataFrame:
+def with_status(answers: DataFrame, keys: Keys | None, places: Places, moment: Moment) -> DataFrame:
     """First answers with status; without keys in doubt they are final, if anybody sees it."""
     status = _status(places, moment)
     if places.step is not None and keys is None:
@@ -98,6 +101,8 @@ def told(answers: DataFrame, keys: Keys | None, places: Places, moment: Moment) 
 
 def _status(places: Places, moment: Moment) -> Column:
     """The status of a first answer beside the holes of its key."""
+    if moment.drains:
+        return F.lit(FINAL)
     if places.step is None:
         return F.lit(TENTATIVE)
     return F.when(meets(moment), TENTATIVE).otherwise(FINAL)

@@ -1,4 +1,4 @@
-"""What a revise found in a batch, in numbers: for its memory, the ledger and the report."""
+"""What a revise found in a batch, in numbers: for its state, the ledger and the report."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,30 +40,32 @@ class Findings:
     def _n_due(self) -> int:
         return self.late_rows.n.due if self.late_rows else 0
 
-    def memory(self, before: ReviseState, added: Mapping[str, Mapping[int, int]]) -> ReviseState:
+    def state(self, before: ReviseState, added: Mapping[str, Mapping[int, int]]) -> ReviseState:
         """What to remember; `added` are the rows that each table got, by bucket."""
+        newest_us, floor_us = self.moment.left
         return ReviseState(
-            newest_us=self.moment.newest_us,
+            newest_us=newest_us,
+            floor_us=floor_us,
             n_waiting=self.fates.held,
             n_doubted=self.keys.n["keys"] if self.keys else 0,
             stock=self.moment.stocked(before.stock, added),
         )
 
-    def numbers(self, memory: ReviseState) -> dict[str, Any]:
+    def numbers(self, state: ReviseState) -> dict[str, Any]:
         """What the report tells, but for the results."""
         n_holes = self.keys.n["between"] if self.keys else 0
-        said = {**self.seen, "holes": n_holes, "due": self._n_due}
-        return numbers_of(self.moment, memory, said, self.fates)
+        counts = {**self.seen, "holes": n_holes, "due": self._n_due}
+        return numbers_of(self.moment, state, counts, self.fates)
 
 
 def numbers_of(
-    moment: Moment, memory: ReviseState, said: Mapping[str, int], fates: Fates
+    moment: Moment, state: ReviseState, counts: Mapping[str, int], fates: Fates
 ) -> dict[str, Any]:
     """The numbers of a report, but for the results."""
-    told = {name: said[name] for name in ("on_time", "late", "too_late", "due", "holes")}
+    numbers = {name: counts[name] for name in ("on_time", "late", "too_late", "due", "holes")}
     final_us = None if moment.newest_us == BEGINNING else moment.final_us
-    kept = {"waiting": fates.held, "dead": fates.dead, "kept": memory.n_kept}
-    return {"final_us": final_us} | told | kept
+    kept = {"waiting": fates.held, "dead": fates.dead, "kept": state.n_kept}
+    return {"final_us": final_us} | numbers | kept
 
 
 def by_status() -> list[Column]:

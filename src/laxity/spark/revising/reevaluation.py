@@ -68,7 +68,18 @@ class Replay:
             last[0].alias("_before"),
             last[1].alias("_revision"),
         )
-        return _revised(both.where(~_same(both)), names)
+        return self._revised(both.where(~_same(both)), names)
+
+    def _revised(self, changed: DataFrame, names: Sequence[str]) -> DataFrame:
+        """Changed results with status and revision; the last revision given is with them."""
+        void = f"IF(_after IS NULL, '{RETRACTED}', '{REVISED}')"
+        first = FINAL if self.moment.drains else TENTATIVE
+        return changed.select(
+            *names,
+            *(F.col("_after")[name].alias(name) for name in _values(changed) if name != "_"),
+            F.expr(f"IF(_revision IS NULL, '{first}', {void})").alias("_status"),
+            F.expr("coalesce(_revision + 1, 0)").alias("_revision"),
+        )
 
     def _slices(self, which: str) -> DataFrame:
         return self.late_rows.suspect_rows.rows.where(which).where(self._needed())
@@ -105,17 +116,6 @@ def _same(both: DataFrame) -> Column:
 
 def _values(both: DataFrame) -> list[str]:
     return cast(StructType, both.schema["_after"].dataType).names
-
-
-def _revised(changed: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Changed results with status and revision; the last revision given is with them."""
-    void = f"IF(_after IS NULL, '{RETRACTED}', '{REVISED}')"
-    return changed.select(
-        *names,
-        *(F.col("_after")[name].alias(name) for name in _values(changed) if name != "_"),
-        F.expr(f"IF(_revision IS NULL, '{TENTATIVE}', {void})").alias("_status"),
-        F.expr("coalesce(_revision + 1, 0)").alias("_revision"),
-    )
 
 
 def may_change(told: DataFrame, names: Sequence[str]) -> DataFrame:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.moment import CONTEXTS, JOINED, N_BUCKETS, RECENT, Moment
@@ -32,8 +32,8 @@ from laxity.spark.revising.suspects import FRESH, SuspectRows, late_keys, summed
 from laxity.spark.revising.visible import OLD, VisibleRows, kept_before
 from laxity.spark.rows.background import BackgroundJobs
 from laxity.spark.rows.columns import EVENT_US, quoted_name
-from laxity.spark.rows.materialize import Loan, in_one_process, kept
-from laxity.spark.rows.measure import measure, observe
+from laxity.spark.rows.materialize import Loan, in_one_process, materialized
+from laxity.spark.rows.measure import Riding, measure, observe
 from laxity.spark.rows.runtime_literal import runtime_literal, runtime_sql
 from laxity.spark.storage.resident import Chunk, rows_in
 from laxity.spark.storage.state import Tables
@@ -159,7 +159,7 @@ class Retained:
         columns = [quoted_name(name) for name in self.pruned.names if name not in self.places.by]
         keys = self.at_hand(found_out(suspect_rows.rows, self.places, self.moment, columns))
         counts = _counts(self.places, self.moment)
-        return Keys(keys, suspect_rows.n_keys, self.background.begin(lambda: measure(keys, counts)))
+        return Keys(keys, suspect_rows.n_keys, self.background.start(lambda: measure(keys, counts)))
 
     def keep_recent(self, on_time: DataFrame, loan: Loan | None) -> Added:
         """Begin to keep what is recent of the rows that came on time, on loan if they may be."""
@@ -271,15 +271,15 @@ class Retained:
 
     def at_hand(self, rows: DataFrame, made: bool = False) -> DataFrame:
         """Rows that several jobs read, worked out once; `made` by a stage before."""
-        at_hand = kept(rows, made)
-        self.background.last(at_hand.release)
+        at_hand = materialized(rows, made)
+        self.background.at_end(at_hand.release)
         return at_hand.rows
 
     def worked_out(self, rows: DataFrame) -> DataFrame:
         """The same, and a job begins that works them out."""
-        at_hand = kept(rows)
-        self.background.last(at_hand.release)
-        self.background.begin(at_hand.compute)
+        at_hand = materialized(rows)
+        self.background.at_end(at_hand.release)
+        self.background.start(at_hand.compute)
         return at_hand.rows
 
 
@@ -293,8 +293,8 @@ def _counts(places: Places, moment: Moment) -> list[Column]:
     return [F.expr(f"{count} AS {name}") for name, count in counts.items()]
 
 
-def _counted(seen: Observation) -> dict[int, int]:
-    return dict(enumerate(seen.get["by_bucket"]))
+def _counted(riding: Riding) -> dict[int, int]:
+    return dict(enumerate(riding.arrive()["by_bucket"]))
 
 
 def _union(parts: list[DataFrame]) -> DataFrame:

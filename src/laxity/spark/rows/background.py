@@ -18,9 +18,9 @@ class BackgroundJobs:
 
     def __init__(self) -> None:
         self._threads: list[InheritableThread] = []
-        self._last: list[Callable[[], object]] = []
+        self._at_end: list[Callable[[], object]] = []
 
-    def begin(self, job: Callable[[], T]) -> Callable[[], T]:
+    def start(self, job: Callable[[], T]) -> Callable[[], T]:
         """Start a job; what comes back waits for its result, or raises its error."""
         results: list[T] = []
         errors: list[BaseException] = []
@@ -43,13 +43,13 @@ class BackgroundJobs:
 
         return result
 
-    def last(self, what: Callable[[], object]) -> None:
+    def at_end(self, what: Callable[[], object]) -> None:
         """Do it when all have ended."""
-        self._last.append(what)
+        self._at_end.append(what)
 
     def end(self) -> None:
         """Wait until all have ended; errors are for those who ask for the results."""
         for thread in self._threads:
             thread.join()
-        for what in self._last:
+        for what in self._at_end:
             what()

@@ -25,7 +25,7 @@ class Materialized:
     release: Callable[[], object]
 
 
-def kept(rows: DataFrame, made: bool = False) -> Materialized:
+def materialized(rows: DataFrame, made: bool = False) -> Materialized:
     """Keep rows at hand; `made`: by a stage, and not read from a source or a table."""
     if made or not in_one_process(rows.sparkSession):
         cached = rows.persist()

@@ -3,7 +3,8 @@
     laxity.json        whose checkpoint this is
     lock.json          which process works on it
     commits/N.json     batch N is done: its tables, memories, ledger and report
-    state/NAME/N/      rows that batch N wrote to state table NAME, or to all that share a folder
+    state/NAME/N/      rows that batch N wrote to state table NAME, or to all that share a folder;
+                       NAME begins with the name of the stage whose table it is
     reports/N.jsonl    reports of the batches from N on, one a line
     spark/             Spark's own checkpoint: which input belongs to which batch
 
@@ -15,12 +16,13 @@ import json
 import uuid
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from laxity.contract import Contract
 from laxity.core.ledger import Ledger
 from laxity.core.report import Report
 from laxity.errors import StateError
+from laxity.spark.storage import format_7
 from laxity.spark.storage.files import Files, open_files
 from laxity.spark.storage.lock import Lock
 from laxity.spark.storage.reports import ReportLog
@@ -28,28 +30,28 @@ from laxity.spark.storage.reports import ReportLog
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FORMAT = 7
+FORMAT = 8
 KEEP = 3  # commits that stay readable: the newest, and a few to look back at
 
 
 class Segment(BaseModel):
     """The rows one batch wrote to a state table; `level` counts how often they were folded.
 
+    They lie in the folder `at`, alone or, with those of other tables, in a `column` of their own.
     `newest`: the last of them is expired once the table's floor has passed it.
     """
 
     model_config = ConfigDict(frozen=True)
 
     batch_id: int
+    at: str
+    column: str | None = None
     level: int = 0
     newest: int | None = None
 
 
 class Table(BaseModel):
-    """A state table as of one commit; rows whose `expire_by` is below its floor are no more.
-
-    `within`: the folder that its segments share with those of other tables.
-    """
+    """A state table as of one commit; rows whose `expire_by` is below its floor are no more."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -57,11 +59,14 @@ class Table(BaseModel):
     segments: tuple[Segment, ...] = ()
     expire_by: str | None = None
     floor: int | None = None
-    within: str | None = None
 
 
 class Commit(BaseModel):
-    """Everything that became durable with one batch."""
+    """Everything that became durable with one batch.
+
+    `memories` are the states of the stages, `accounts` their ledgers. `drained`: the input had
+    ended, and nothing was held back.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -70,6 +75,8 @@ class Commit(BaseModel):
     ledger: Ledger
     tables: dict[str, Table]
     memories: dict[str, Any]
+    accounts: dict[str, Ledger] = {}
+    drained: bool = False
     report: Report
 
 
@@ -213,15 +220,18 @@ def _read_commit(files: Files, batch_id: int) -> Commit:
 
 def _parse(model: type[M], content: bytes, where: str) -> M:
     try:
-        parsed = model.model_validate_json(content)
-    except ValidationError as error:
+        value = json.loads(content)
+        found = value["format"]
+        if found not in (FORMAT, format_7.FORMAT):
+            raise StateError(
+                f"{where} has format {found}, this Laxity reads {format_7.FORMAT} and {FORMAT}: "
+                "use the version that wrote it, or start with an empty checkpoint"
+            )
+        if found == format_7.FORMAT:
+            value = format_7.upgraded(value)
+        return model.model_validate(value)
+    except (ValueError, KeyError, TypeError) as error:
         raise StateError(
-            f"{where} cannot be read ({error.error_count()} faults): it was written by an "
-            "incompatible version of Laxity or damaged; use the version that wrote it"
+            f"{where} cannot be read ({error}): it was written by an incompatible version of "
+            "Laxity or damaged; use the version that wrote it"
         ) from error
-    if parsed.format != FORMAT:
-        raise StateError(
-            f"{where} has format {parsed.format}, this Laxity reads {FORMAT}: use the version "
-            "that wrote it, or start with an empty checkpoint"
-        )
-    return parsed

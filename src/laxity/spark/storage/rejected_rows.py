@@ -6,6 +6,7 @@ that sources of any shape fit and nothing is lost.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -56,14 +57,20 @@ def _letters(rows: DataFrame, why: str, because: Column, batch_id: int) -> DataF
     )
 
 
-def post(
-    tables: Tables, kind: str, counted: Sequence[DataFrame], beside: Sequence[DataFrame]
-) -> Callable[[], int]:
-    """Plan to add letters to their table; ask after the write how many of the `counted` it got."""
-    letters = [observe(one, [F.count(F.lit(1)).alias("n_letters")]) for one in counted]
-    if counted or beside:
-        tables.append(kind, reduce(DataFrame.unionByName, [*(o for o, _ in letters), *beside]))
-    return lambda: sum(int(seen.get["n_letters"]) for _, seen in letters)
+@dataclass(frozen=True)
+class Posted:
+    """Rejected rows of a batch; how many there are is known once they are written."""
+
+    dead: Callable[[], int]
+    late: Callable[[], int]
+
+
+def post(tables: Tables, kind: str, rows: Sequence[DataFrame]) -> Callable[[], int]:
+    """Plan to add rows to their table; ask after the write how many it got."""
+    observed = [observe(one, [F.count(F.lit(1)).alias("n_rows")]) for one in rows]
+    if observed:
+        tables.append(kind, reduce(DataFrame.unionByName, [one for one, _ in observed]))
+    return lambda: sum(int(riding.arrive()["n_rows"]) for _, riding in observed)
 
 
 EMPTY = {

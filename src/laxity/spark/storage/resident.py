@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 
 from laxity.spark.jvm.rdd_leaf import RddLeaf, rows_of
-from laxity.spark.rows.materialize import Loan, kept
+from laxity.spark.rows.materialize import Loan, materialized
 
 MANY = 8  # pieces that become one
 
@@ -26,7 +26,7 @@ class Chunk:
     @staticmethod
     def of(rows: DataFrame, newest: int | None) -> "Chunk":
         """Rows that will be at hand once a job has read them."""
-        at_hand = kept(rows)
+        at_hand = materialized(rows)
         return Chunk(RddLeaf.copied(at_hand.rows), newest, at_hand.release)
 
     @staticmethod

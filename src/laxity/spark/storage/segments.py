@@ -23,7 +23,7 @@ FAN = 4  # so many segments of one level become one of the next
 def fold(segments: tuple[Segment, ...]) -> tuple[tuple[Segment, ...], tuple[Segment, ...], int]:
     """What an append does to older segments: those kept, those folded in, the new one's level.
 
-    >>> one = [Segment(batch_id=n) for n in range(3)]
+    >>> one = [Segment(batch_id=n, at=f"state/t/{n}") for n in range(3)]
     >>> fold(tuple(one))[1:] == (tuple(one), 1)
     True
     """
@@ -33,15 +33,25 @@ def fold(segments: tuple[Segment, ...]) -> tuple[tuple[Segment, ...], tuple[Segm
     return segments[:cut], segments[cut:], level
 
 
-def read_table(spark: SparkSession, files: Files, name: str, table: Table) -> DataFrame:
+def read_table(spark: SparkSession, files: Files, table: Table) -> DataFrame:
     """The rows of a table as one commit describes it; reads no footer, runs no job."""
-    folder, columns = table.within or name, StructType.fromJson(table.columns)
-    paths = [f"{files.uri}/{path_of(folder, segment.batch_id)}" for segment in table.segments]
-    if table.within is None:
-        return unexpired(spark.read.schema(columns).parquet(*paths), table)
-    shared = spark.read.schema(StructType([StructField(name, columns)])).parquet(*paths)
-    mine = quoted_name(name)
-    return unexpired(shared.where(f"{mine} IS NOT NULL").selectExpr(f"{mine}.*"), table)
+    columns = StructType.fromJson(table.columns)
+    places: dict[str | None, list[str]] = {}
+    for segment in table.segments:
+        places.setdefault(segment.column, []).append(f"{files.uri}/{segment.at}")
+    parts = [_read(spark, columns, column, paths) for column, paths in places.items()]
+    return unexpired(reduce(DataFrame.unionByName, parts), table)
+
+
+def _read(
+    spark: SparkSession, columns: StructType, column: str | None, paths: list[str]
+) -> DataFrame:
+    """The rows in some folders, which are those of one table or share a column of its own."""
+    if column is None:
+        return spark.read.schema(columns).parquet(*paths)
+    shared = spark.read.schema(StructType([StructField(column, columns)])).parquet(*paths)
+    mine = quoted_name(column)
+    return shared.where(f"{mine} IS NOT NULL").selectExpr(f"{mine}.*")
 
 
 def sharing(tables: Mapping[str, DataFrame]) -> DataFrame:
@@ -59,15 +69,12 @@ def unexpired(rows: DataFrame, table: Table) -> DataFrame:
 
 def sweep(files: Files, kept: Iterable[Commit]) -> None:
     """Delete every segment that none of the kept commits refers to."""
-    commits = list(kept)
-    alive: dict[str, set[str]] = {}
-    for name, table in (one for commit in commits for one in commit.tables.items()):
-        mine = {str(segment.batch_id) for segment in table.segments}
-        alive.setdefault(table.within or name, set()).update(mine)
+    tables = [table for commit in kept for table in commit.tables.values()]
+    alive = {segment.at for table in tables for segment in table.segments}
     for folder in files.names("state"):
         for batch in files.names(f"state/{folder}"):
-            if batch not in alive.get(folder, ()):
-                files.delete(path_of(folder, batch))
+            if (place := path_of(folder, batch)) not in alive:
+                files.delete(place)
 
 
 def path_of(folder: str, batch: int | str) -> str:

@@ -67,13 +67,16 @@ class Tables:
         self._planning = threading.Lock()  # a stage may still plan while the results are written
         self._standing = standing or ResidentTables()
         self.left = ResidentTables()
-        self._label: Callable[[str], str] = str
+        self._scope = ""
 
-    def called(self, label: Callable[[str], str]) -> "Tables":
-        """The same tables, by other names."""
+    def of(self, stage: str) -> "Tables":
+        """Those of a stage: what others call theirs does not matter to it."""
         tables = copy(self)
-        tables._label = label
+        tables._scope = f"{stage}-"
         return tables
+
+    def _label(self, name: str) -> str:
+        return f"{self._scope}{name}"
 
     def read(self, name: str) -> DataFrame | None:
         """The rows of a table as of the last commit; None if nothing is left of it."""
@@ -82,7 +85,7 @@ class Tables:
         if table is None:
             return None
         opened = self._opened.pop(name, None)
-        return opened or read_table(self._spark, self._files, name, table)
+        return opened or read_table(self._spark, self._files, table)
 
     def _alive(self, name: str) -> Table | None:
         table = self._committed.get(name)
@@ -111,7 +114,7 @@ class Tables:
         if label not in pieces:
             read = self._read_both(name, beside)
             pieces[label] = (Chunk.of(laid(read), None),)
-            background.begin(pieces[label][0].compute)  # before its files may go
+            background.start(pieces[label][0].compute)  # before its files may go
         if beside is not None:
             pieces[self._label(beside)] = ()  # its own are with the others
         self._read[label] = unexpired(rows_in(self._others(label) or pieces[label]), table)
@@ -136,10 +139,10 @@ class Tables:
         if others is not None:
             rows, newest = rows_in([*others, *new]), [piece.newest for piece in (*others, *new)]
             one = Chunk.of(unexpired(rows, self._committed[label]), _last(newest))
-            background.begin(one.compute)
+            background.start(one.compute)
             self.left.pieces[label] = (one,)
         for piece in new:
-            background.last(piece.release)
+            background.at_end(piece.release)
 
     def _others(self, label: str) -> tuple[Chunk, ...] | None:
         """The pieces of a table that are not expired; None if it is not at hand."""
@@ -156,12 +159,12 @@ class Tables:
         for name, table in self._committed.items():
             wanted = table.expire_by is not None and name not in self._standing.pieces
             if table.segments and wanted:
-                self._opened[name] = read_table(self._spark, self._files, name, table)
+                self._opened[name] = read_table(self._spark, self._files, table)
 
     def replace(self, name: str, rows: DataFrame, within: str | None = None) -> None:
         """Make these the table's only rows; they may lie `within` a folder that tables share."""
-        table = Table(columns=columns_of(rows), within=within and self._label(within))
-        self._plan(self._label(name), lambda: rows, table, level=0)
+        table = Table(columns=columns_of(rows))
+        self._plan(self._label(name), lambda: rows, table, within)
 
     def append(
         self,
@@ -180,8 +183,7 @@ class Tables:
         where `rows` only have their columns. They may lie `within` a folder that tables share.
         """
         name, columns = self._label(name), columns_of(rows)
-        new = Table(columns=columns, expire_by=expire_by, within=within and self._label(within))
-        table = self._committed.get(name) or new
+        table = self._committed.get(name) or Table(columns=columns, expire_by=expire_by)
         if table.columns != columns:
             raise StateError(
                 f"state table {name} has columns {_names(table.columns)}, rows to append have "
@@ -195,9 +197,10 @@ class Tables:
             if not folded:
                 return new
             old = table.model_copy(update={"segments": folded})
-            return read_table(self._spark, self._files, name, old).unionByName(new)
+            return read_table(self._spark, self._files, old).unionByName(new)
 
-        self._plan(name, all_rows, table.model_copy(update={"segments": kept}), level, newest)
+        table = table.model_copy(update={"segments": kept})
+        self._plan(name, all_rows, table, within, level=level, newest=newest)
 
     def expire(self, name: str, before: int) -> None:
         """Forget the rows below `before`; their files go once no commit needs them."""
@@ -210,16 +213,29 @@ class Tables:
         self._next[name] = table.model_copy(update={"floor": floor, "segments": alive})
 
     def _plan(
-        self, name: str, rows: Make, table: Table, level: int, newest: int | None = None
+        self,
+        name: str,
+        rows: Make,
+        table: Table,
+        within: str | None,
+        *,
+        level: int = 0,
+        newest: int | None = None,
     ) -> None:
-        folder = table.within or name
+        folder = self._label(within) if within else name
         with self._planning:
-            write = self._writes.setdefault(folder, _Write(shared=table.within is not None))
+            write = self._writes.setdefault(folder, _Write(shared=within is not None))
             if name in write.tables:
                 raise StateError(f"state table {name} was written twice in batch {self._batch_id}")
             if folder in self._begun:
                 raise StateError(f"state table {name} is too late for folder {folder}")
-            segment = Segment(batch_id=self._batch_id, level=level, newest=newest)
+            segment = Segment(
+                batch_id=self._batch_id,
+                at=path_of(folder, self._batch_id),
+                column=name if within else None,
+                level=level,
+                newest=newest,
+            )
             self._next[name] = table.model_copy(update={"segments": (*table.segments, segment)})
             write.tables[name] = rows
             write.folds |= level > 0
@@ -235,7 +251,7 @@ class Tables:
     def _begin(self, folder: str, background: BackgroundJobs, n_rows: int | None = None) -> None:
         with self._planning:
             if folder not in self._begun:
-                self._begun[folder] = background.begin(partial(self._save, folder, n_rows))
+                self._begun[folder] = background.start(partial(self._save, folder, n_rows))
 
     def _save(self, folder: str, n_rows: int | None) -> None:
         write = self._writes[folder]

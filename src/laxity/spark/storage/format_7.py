@@ -1,0 +1,37 @@
+"""Checkpoints of format 7: tables had no stage in their names, and segments not their folders."""
+
+from typing import Any
+
+FORMAT = 7
+_OWNERS = {
+    "held": "merge",
+    "window": "join",
+    **dict.fromkeys(("recent", "joined", "contexts", "holes", "waiting", "given"), "revise"),
+}
+
+
+def upgraded(value: dict[str, Any]) -> dict[str, Any]:
+    """A commit, or whose checkpoint it is, as it is written today.
+
+    >>> old = {"segments": [{"batch_id": 3}], "within": None, "columns": {}}
+    >>> new = upgraded({"format": 7, "tables": {"land-held": old}})["tables"]
+    >>> new["land-merge-held"]["segments"]
+    [{'batch_id': 3, 'at': 'state/land-held/3', 'column': None}]
+    """
+    if "tables" not in value:
+        return value
+    return value | {"tables": {_name(n): _table(n, table) for n, table in value["tables"].items()}}
+
+
+def _name(name: str) -> str:
+    branch, dash, own = name.rpartition("-")
+    return f"{branch}{dash}{_OWNERS[own]}-{own}" if own in _OWNERS else name
+
+
+def _table(name: str, table: dict[str, Any]) -> dict[str, Any]:
+    folder, column = table["within"] or name, name if table["within"] else None
+    segments = [
+        segment | {"at": f"state/{folder}/{segment['batch_id']}", "column": column}
+        for segment in table["segments"]
+    ]
+    return table | {"segments": segments}
