@@ -93,7 +93,7 @@ def test_counts_are_those_of_all_rows(
     want = naive(new + old)
     assert {name: got[name] for name in want} == want
     if all(row[4] for row in new):
-        assert count.none_waits(rows) == numbers
+        assert count.all_new(rows, count.none_waits(rows)) == numbers
 
 
 def test_no_rows_at_all_are_counted_as_none(spark: SparkSession) -> None:

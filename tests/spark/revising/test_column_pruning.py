@@ -96,5 +96,5 @@ def test_an_app_may_name_what_it_does_not_use(spark: SparkSession, work: Path) -
     stream, sink = readings.stream(spark, work / "in"), lx.memory()
     traces.run(stream.revise(app, by="meter", lateness="2d", period="1h"), work, sink)
     assert newest(sink.rows()) == plain_totals([row for batch in batches for row in batch])
-    kept = spark.read.parquet(str(work / "checkpoint/state/recent/*"))
+    kept = spark.read.parquet(str(work / "checkpoint/state/revise-recent/*"))
     assert set(kept.columns) == {"meter", "_event", "kwh"}

@@ -127,7 +127,7 @@ def test_only_answers_that_may_change_are_kept(spark: SparkSession, work: Path) 
     sink = lx.memory()
     stream = stream.revise(TOTALS, by="meter", lateness="12h", period="1h")
     said = traces.run(stream, work, sink).report().stages["revise"]
-    kept = spark.read.parquet(str(work / "checkpoint/state/given/*")).collect()
+    kept = spark.read.parquet(str(work / "checkpoint/state/revise-given/*")).collect()
     told = [row for row in sink.rows() if row["_status"] == "tentative"]
     assert {row["meter"] for row in told} == {2}
     hours = [sorted(hour_of(row["_event"]) for row in rows) for rows in (kept, told)]
