@@ -5,7 +5,7 @@ A duration is a string of one number and one unit (`"250ms"`, `"6s"`, `"1.5h"`, 
 """
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from laxity.errors import ConfigError
@@ -21,6 +21,8 @@ UNIT_US = {
     "d": 86_400_000_000,
 }
 _FORM = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z]+)\s*")
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def duration_us(value: Duration, name: str = "duration") -> int:
@@ -58,3 +60,15 @@ def show_us(us: int) -> str:
         return "0s"
     unit = next(unit for unit in reversed(UNIT_US) if us % UNIT_US[unit] == 0)
     return f"{us // UNIT_US[unit]}{unit}"
+
+
+def show_time(us: int) -> str:
+    """A time in microseconds since the epoch, as a person writes it, in UTC.
+
+    >>> show_time(1_700_000_000_500_000), show_time(-(2**62))
+    ('2023-11-14 22:13:20.500000', 'the beginning of time')
+    """
+    try:
+        return f"{EPOCH + timedelta(microseconds=us):%Y-%m-%d %H:%M:%S.%f}".removesuffix(".000000")
+    except OverflowError:
+        return "the beginning of time"

@@ -1,34 +1,49 @@
 """A running query."""
 
+import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from laxity.contract import Contract
 from laxity.core.report import Report
+from laxity.errors import EngineError
 from laxity.spark.engine.batch import BatchRunner
 from laxity.spark.storage.checkpoint import Checkpoint
 from laxity.spark.storage.reports import read_reports
+
+TRIES = 60  # until a run of one batch finds that time has gone on
+
+
+@dataclass(frozen=True)
+class Running:
+    """What a query is made of: its batches, what holds the checkpoint, and how it ends.
+
+    `once` starts a run of one batch over all there is; `ends`: the trigger does not go on for ever.
+    """
+
+    runner: BatchRunner
+    checkpoint: Checkpoint
+    once: Callable[[], StreamingQuery]
+    ends: bool
+    end: Callable[[], object]
 
 
 class Query:
     """A handle on a started stream."""
 
     def __init__(
-        self,
-        contract: Contract,
-        spark: StreamingQuery,
-        runner: BatchRunner,
-        held: Checkpoint,
-        end: Callable[[], object],
+        self, contract: Contract, spark: StreamingQuery, running: Running, *, drain: bool = False
     ) -> None:
         self.contract = contract
         self.spark = spark
-        self._runner = runner
-        self._checkpoint = held
-        self._end = end
+        self._running = running
+        self._runner = running.runner
+        self._drain = drain
         self._over = threading.Event()
         threading.Thread(target=self._watch, name="laxity-watch", daemon=True).start()
 
@@ -36,9 +51,33 @@ class Query:
         """Give everything back once the query has ended, however it ended."""
         with suppress(Exception):  # await_termination tells
             self.spark.awaitTermination()
-        self._end()
-        self._checkpoint.release()
+            if not self._runner.stopping and self._running.ends and not self.spark.exception():
+                self._ended()
+        self._running.end()
+        self._running.checkpoint.release()
         self._over.set()
+
+    def _ended(self) -> None:
+        """All that was available has been worked through."""
+        if self._drain:
+            self._drain_once()
+        elif left := self._runner.left():
+            print(  # noqa: T201
+                f"laxity: {self.contract.pipeline} ended with {left}; the next run goes on there. "
+                "To let everything out at the end of a run, start it with drain=True",
+                file=sys.stderr,
+            )
+
+    def _drain_once(self) -> None:
+        """One more batch, the last: a crash before its end leaves it to the next run."""
+        self._runner.drain()
+        for _ in range(TRIES):  # Spark makes no batch before its heartbeat has beaten again
+            self.spark = self._running.once()
+            self.spark.awaitTermination()
+            if self._runner.drained or self._runner.stopping:
+                return
+            time.sleep(0.1)
+        self._runner.error = EngineError("Spark made no batch to drain; start the query again")
 
     @property
     def is_active(self) -> bool:
@@ -63,6 +102,22 @@ class Query:
         self.spark.stop()
         self._over.wait()
 
+    def drain(self) -> None:
+        """Let everything out, then end: no row is held, and every result is final.
+
+        A run over what is available first works through that; a live one ends with its next batch.
+        Rows that a later run brings and that lie behind are late.
+        """
+        self._drain = True
+        if self._running.ends:
+            self.await_termination()
+            return
+        self._runner.drain()
+        while not self._runner.drained and not self._over.wait(0.01):
+            pass
+        self.stop()
+        self.await_termination()
+
     def report(self) -> Report | None:
         """The newest batch's report, None before the first."""
         reports = self.reports(last=1)
@@ -70,4 +125,4 @@ class Query:
 
     def reports(self, last: int | None = None) -> list[Report]:
         """The reports so far, oldest first; only the newest `last` if given."""
-        return read_reports(self._checkpoint.files, last)
+        return read_reports(self._running.checkpoint.files, last)

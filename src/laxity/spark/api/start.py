@@ -3,7 +3,8 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 from pyspark.sql import DataFrame
 from pyspark.sql.conf import RuntimeConfig
@@ -14,7 +15,7 @@ from laxity.contract import Contract, StageTerms
 from laxity.durations import Duration, duration_us, show_us
 from laxity.errors import ConfigError
 from laxity.spark.api.floor import check_deadline
-from laxity.spark.api.query import Query
+from laxity.spark.api.query import Query, Running
 from laxity.spark.engine.batch import BatchRunner, Plan
 from laxity.spark.engine.batch_stats import packed
 from laxity.spark.engine.branch import Branch
@@ -29,6 +30,7 @@ MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 PLAIN = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
+PROCESSING = "processingTime"
 AVAILABLE_NOW: Literal["available_now"] = "available_now"
 
 
@@ -47,9 +49,16 @@ class Launch:
         sink: Sink,
         checkpoint: str,
         trigger: Duration | Literal["available_now"] | None,
+        drain: bool,
     ) -> Query:
         """Start it; the effective contract is printed."""
         interval, every_us, shown = _trigger(trigger)
+        if drain and interval is not None:
+            raise ConfigError(
+                "drain=True lets everything out at the end of a run, so it needs "
+                'trigger="available_now"; a live query is drained by query.drain()'
+            )
+        shown += ", everything let out" if drain else ""
         if "batch_id" in self.schema.names:
             raise ConfigError("results are stored by batch_id: rename your column of that name")
         contract = self._contract(name, sink, checkpoint, shown)
@@ -65,12 +74,15 @@ class Launch:
             dated = "_arrival" in self.schema.names
             runner = BatchRunner(Plan(name, branch, sink, dated, self.deadline_us), held)
             print(contract, file=sys.stderr)  # noqa: T201
-            query = self._query(runner, name, f"{held.files.uri}/spark", interval)
+            begin = partial(self._query, runner, name, f"{held.files.uri}/spark")
+            query = begin({"availableNow": True} if interval is None else {PROCESSING: interval})
         except BaseException:
             end()
             held.release()
             raise
-        return Query(contract, query, runner, held, end)
+        once = partial(begin, {"once": True})
+        running = Running(runner, held, once, interval is None, end)
+        return Query(contract, query, running, drain=drain)
 
     def _contract(self, name: str, sink: Sink, checkpoint: str, trigger: str) -> Contract:
         staged = [
@@ -89,15 +101,13 @@ class Launch:
         )
 
     def _query(
-        self, runner: BatchRunner, name: str, checkpoint: str, interval: str | None
+        self, runner: BatchRunner, name: str, checkpoint: str, trigger: dict[str, Any]
     ) -> StreamingQuery:
         prepare(self.rows.sparkSession.conf, checkpoint)
         rows = packed(self.rows, [source.name for source in self.branch.sources])
         writer = rows.writeStream.queryName(name).foreachBatch(runner)
         writer = writer.option("checkpointLocation", checkpoint)
-        if interval is None:
-            return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=interval).start()
+        return writer.trigger(**trigger).start()
 
 
 def prepare(conf: RuntimeConfig, checkpoint: str) -> None:

@@ -178,15 +178,18 @@ class Stream:
         sink: Sink,
         checkpoint: str,
         trigger: Duration | Literal["available_now"] | None = None,
+        drain: bool = False,
     ) -> Query:
         """Start the stream as a query.
 
         `trigger`: a duration between batches, `"available_now"` to work through what there is
         and end, or None for as fast as possible. The effective contract is printed.
+        `drain`: at the end of what is available let everything out, since the input has ended: no
+        row stays held, and every result is final. Rows of a later run that lie behind are late.
         """
         branch = replace(self.branch, name="")
         start = Launch(branch, self.rows, self.schema, self.deadline_us)
-        return start(name, sink, str(checkpoint), trigger)
+        return start(name, sink, str(checkpoint), trigger, drain)
 
 
 def stream(*sources: Source, deadline: Duration | None = None) -> Stream:

@@ -78,7 +78,7 @@ class BatchRunner:
         self._checkpoint = checkpoint
         self.busy = threading.Lock()
         self.stopping = False
-        self.draining = False  # from the next batch on, the input has ended
+        self._drains = False
         self.error: Exception | None = None
         sources = plan.branch.sources
         self._progress = Progress(
@@ -94,6 +94,26 @@ class BatchRunner:
         self._output = Output(plan.sink, rides, plan.dated)
         sweep(checkpoint.files, checkpoint.kept)
 
+    def drain(self) -> None:
+        """Let the next batch be the last: the input has ended."""
+        with self.busy:
+            self._drains = True
+
+    @property
+    def drained(self) -> bool:
+        """Whether the last batch let everything out."""
+        last = self._checkpoint.last
+        return self._drains and last is not None and last.drained
+
+    def left(self) -> str:
+        """What is still to come from rows that are there already, in words; empty if nothing."""
+        last = self._checkpoint.last
+        if last is None or last.drained:
+            return ""
+        stages = [(b.label(s.name), s) for b in self._plan.branch.walk() for s in b.stages]
+        told = {label: stage.unfinished(last.memories.get(label, {})) for label, stage in stages}
+        return "; ".join(f"{label}: {words}" for label, words in told.items() if words)
+
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Run one batch, unless it is already done."""
         last_id = self._checkpoint.last_id
@@ -105,6 +125,7 @@ class BatchRunner:
                     raise StateError(f"Spark is at batch {batch_id}, the last commit is {last_id}")
                 if batch_id == last_id + 1:
                     self._run(rows, batch_id)
+                    self.stopping = self._drains
             except Exception as error:
                 self.error = explained(error, self._checkpoint.files.uri, batch_id)
                 raise
@@ -156,7 +177,7 @@ class BatchRunner:
             tables=Tables(rows.sparkSession, files, committed, batch_id, self._resident),
             background=BackgroundJobs(),
             files=files,
-            drain=self.draining,
+            drain=self._drains,
         )
 
     @property

@@ -46,5 +46,9 @@ class Stage(Protocol):
         """What it needs of its rows, given its state."""
         return Needs()
 
+    def unfinished(self, state: dict[str, Any]) -> str:
+        """What a drain would still bring out, in words; empty if nothing."""
+        return ""
+
     def plan(self, rows: DataFrame, context: BatchContext) -> Planned:
         """Plan the work on the rows of one micro-batch."""

@@ -66,6 +66,11 @@ class Merge(Stage):
         came = {_FIRST_CAME: f"min({came_us})", _LAST_CAME: f"max({came_us})"}
         return Needs(came | self._late(before.position) | self._lateness(before.frontier.newest_us))
 
+    def unfinished(self, state: dict[str, Any]) -> str:
+        """The rows that wait for slower sources."""
+        n_held = MergeState.model_validate(state).n_held
+        return f"{n_held:,} rows held" if n_held else ""
+
     def _late(self, position: Key | None) -> dict[str, str]:
         """How many rows are late, and the oldest of them; rows that were held never are."""
         if position is None:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from laxity.core.ledger import Fates
 from laxity.core.moment import Moment, ReviseState
 from laxity.core.triggers import Trigger
-from laxity.durations import show_us
+from laxity.durations import show_time, show_us
 from laxity.spark.engine.context import BatchContext
 from laxity.spark.engine.planned import Needs, Planned, StageResult
 from laxity.spark.engine.stage import Stage
@@ -71,6 +71,15 @@ class Revise(Stage):
         classes = lateness(self._moment(ReviseState.model_validate(state), None)).items()
         counts = {name: f"count_if({holds})" for name, holds in classes}
         return Needs(counts | {"newest_us": f"max({EVENT_US})"}, key=self.places.by)
+
+    def unfinished(self, state: dict[str, Any]) -> str:
+        """The rows that wait, and the windows that are not over."""
+        before = ReviseState.model_validate(state)
+        if before.newest_us is None or before.newest_us == before.floor_us:
+            return ""
+        answered = show_time(self._moment(before, None).answered_us)
+        waiting = f"{before.n_waiting:,} late rows held, " if before.n_waiting else ""
+        return f"{waiting}results after {answered} not answered yet"
 
     def _moment(self, before: ReviseState, newest_us: int | None, drain: bool = False) -> Moment:
         return before.moment(self.app.shape, self.lateness_us, newest_us, drain=drain)
