@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame
 
 from laxity.core.ledger import Ledger
 from laxity.core.progress import Progress
-from laxity.core.report import Latency, Promise, Report
+from laxity.core.report import Latency, Promise, Report, stage_reports
 from laxity.errors import StateError
 from laxity.spark.engine.account import post_letters, settle
 from laxity.spark.engine.batch_stats import arrival_columns, n_results, read_latency
@@ -149,7 +149,7 @@ class BatchRunner:
                 latency=(latency := read_latency(arrivals, emitted_us, self._plan.dated)),
                 sources={name: one for flow in flows for name, one in flow.taken.progress.items()},
                 decisions=tuple(decision for flow in flows for decision in flow.decisions),
-                stages=_by_stage(flows, lambda outcome: outcome.numbers()),
+                stages=stage_reports(_by_stage(flows, lambda outcome: outcome.numbers())),
                 phases_s=dict(phases.seconds),
                 promises=self._promises(latency),
             )
