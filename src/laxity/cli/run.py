@@ -57,9 +57,11 @@ def run(
     terms = {"sink": sink, "checkpoint": checkpoint, "trigger": trigger, "name": name}
     if as_json and sink == "console":
         raise ConfigError("--json prints one document and nothing else: use another --sink")
-    with console.status(f"starting {target}"):
-        query = _started(target, load(target, given), terms)
+    with console.status(f"loading {target}"):
+        loaded = load(target, given)
     with plain_interrupts():
+        with console.status(f"starting {target}"):
+            query = _started(target, loaded, terms)
         try:
             follow(query, query.contract.pipeline, None, console)
         except KeyboardInterrupt:
@@ -145,7 +147,7 @@ def _print(summary: dict[str, Any], query: "lx.Query", reports: list[Report]) ->
         verdict = f"[red]broken[/] in {broken}" if broken else "[green]kept[/] in all"
         console.print(f"promises: {verdict} of {len(reports)} batches", highlight=False)
     console.print(
-        f"{len(reports):,} batches, {summary['results']:,} results; "
+        f"batches {len(reports):,}, results {summary['results']:,}; "
         f"checkpoint {summary['checkpoint']}",
         highlight=False,
         soft_wrap=True,
