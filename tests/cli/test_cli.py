@@ -82,6 +82,7 @@ def test_bad_usage_is_two_and_a_wrong_checkpoint_one(work: Path) -> None:
     assert "--seconds must be at least 1, got 0" in fails("demo", "--seconds", "0", code=2)
     assert "is not a Laxity checkpoint" in fails("top", str(work), code=1)
     assert "is not a Laxity checkpoint" in fails("late", str(work), code=1)
+    assert "error: nope:x: No module named 'nope'" in fails("run", "nope:x", code=2)
 
 
 def test_an_unknown_command_is_bad_usage() -> None:

@@ -7,6 +7,7 @@ import sys
 
 from cyclopts import App
 from rich.console import Console
+from rich.text import Text
 
 from laxity import __version__
 from laxity.errors import ConfigError, LaxityError
@@ -22,6 +23,7 @@ app.command("laxity.cli.demo:demo")
 app.command("laxity.cli.doctor:doctor")
 app.command("laxity.cli.late:late")
 app.command("laxity.cli.paper:paper")
+app.command("laxity.cli.run:run")
 app.command("laxity.cli.top:top")
 
 
@@ -30,7 +32,8 @@ def main() -> None:
     try:
         code = app(sys.argv[1:])
     except LaxityError as error:
-        Console(stderr=True).print(f"[red]error:[/] {error}", highlight=False, soft_wrap=True)
+        said = Text.assemble(("error: ", "red"), str(error))  # brackets and colons as they are
+        Console(stderr=True).print(said, highlight=False, soft_wrap=True)
         sys.exit(2 if isinstance(error, ConfigError) else 1)
     except KeyboardInterrupt:
         sys.exit(130)

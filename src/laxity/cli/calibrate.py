@@ -1,15 +1,13 @@
 """`laxity calibrate`: record what slack does to a pipeline, for a tuned one to start from."""
 
-import sys
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
 from rich.console import Console
 
 import laxity as lx
+from laxity.cli.load import named
 from laxity.core.slack import SlackRule
-from laxity.errors import ConfigError
 
 
 def calibrate(
@@ -33,7 +31,7 @@ def calibrate(
     out
         The file the history goes to.
     """
-    build = _build(pipeline)
+    build: Callable[[SlackRule], lx.Stream] = named(pipeline)
     tried = [slack.strip() for slack in slacks.split(",") if slack.strip()]
     console = Console(stderr=True)
     with console.status("starting Spark") as status:
@@ -42,17 +40,3 @@ def calibrate(
     Console().print(f"{sum(map(len, history.values()))} points of {len(tried)} slacks in {out}")
     Console().print(f'use it with lx.Tuned("6s", history="{out}")', highlight=False)
     return 0
-
-
-def _build(name: str) -> Callable[[SlackRule], lx.Stream]:
-    """The function that a MODULE:FUNCTION names; modules of the working folder are found too."""
-    module, _, function = name.partition(":")
-    if not function:
-        raise ConfigError(f"pipeline must be MODULE:FUNCTION, got {name!r}")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        found: Callable[[SlackRule], lx.Stream] = getattr(import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"pipeline {name}: {error}") from error
-    return found

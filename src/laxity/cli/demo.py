@@ -12,7 +12,7 @@ import laxity as lx
 from laxity.cli import meters
 from laxity.cli.live import FIRST_BATCH_S, follow, new_folder
 from laxity.cli.plot import plot
-from laxity.cli.show import fates_table
+from laxity.cli.show import fates_table, print_stages
 from laxity.core.merge import Read
 from laxity.core.report import Report
 from laxity.core.slack import SlackRule, parse_slack
@@ -196,11 +196,7 @@ def _print(summary: dict[str, Any], reports: list[Report]) -> None:
         console.print("no batch was finished in that time; try more --seconds")
         return
     console.print(fates_table(reports[-1].ledger, "rows by fate"))
-    reads, pairs = summary["reads"], summary["pairs"]
-    console.print(
-        f"read: {reads['ready']:,} in order, {reads['slack']:,} early, {reads['late']:,} late; "
-        f"pairs compared {pairs['compared']:,}, missed {pairs['missed']:,}"
-    )
+    print_stages(reports, console)
     if latency := summary["latency"]:
         console.print(
             f"latency: median {latency['p50_s']:.2f} s, p99 of the worst batch "

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 import laxity as lx
-from laxity.cli.show import fates_table
+from laxity.cli.show import fates_table, print_stages
 from laxity.core.report import Report
 
 if TYPE_CHECKING:
@@ -79,13 +79,7 @@ def show(summary: dict[str, Any], reports: list[Report]) -> None:
     for kind, n_alerts in summary["alerts"].items():
         table.add_row(kind, f"{n_alerts:,}")
     console.print(table)
-    results, n_rows = summary["results"], summary["rows"]["rows_in"]
-    console.print(
-        f"{summary['late']:,} readings were late: {results['revised']:,} alerts were revised, "
-        f"{results['retracted']:,} retracted"
-    )
+    print_stages(reports, console)
+    n_rows = summary["rows"]["rows_in"]
     rate = n_rows / max(summary["seconds"], 1e-9)
-    console.print(
-        f"{n_rows:,} readings, {rate:,.0f} a second; kept {summary['kept_rows']:,}; "
-        f"report.json in {summary['folder']}"
-    )
+    console.print(f"{n_rows:,} readings, {rate:,.0f} a second; report.json in {summary['folder']}")

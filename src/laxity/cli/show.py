@@ -1,14 +1,19 @@
 """How reports look in a terminal."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from laxity.cli.columns import NONE, Column, columns, lines
 from laxity.core.ledger import Fates
 from laxity.core.report import Report
+
+REJECTED = ("late_rejected", "dead")  # shown if there are any
+WHOLE = ("batch", "promises")  # are never folded
+AT_THE_END = ("p50 s", "p99 s", "took s", "promises")
 
 
 def fates_table(fates: Fates, title: str) -> Table:
@@ -21,49 +26,74 @@ def fates_table(fates: Fates, title: str) -> Table:
     return table
 
 
-def batches_table(reports: Sequence[Report]) -> Table:
-    """The given batches, one a line."""
+class Batches:
+    """The given batches, one a line.
+
+    What the stages tell has columns of its own; those that do not fit follow in tables below.
+    """
+
+    def __init__(self, reports: Sequence[Report]) -> None:
+        self._reports = reports
+        self._stages = columns(reports)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        no_limit = options.update(max_width=10 * options.max_width)
+
+        def fits(table: Table) -> bool:
+            return Measurement.get(console, no_limit, table).maximum <= options.max_width
+
+        whole = self._table([one for stage in self._stages for one in stage])
+        if not self._stages or fits(whole):
+            yield whole
+            return
+        yield self._table([])
+        beside: list[Column] = []
+        for stage in self._stages:
+            if beside and not fits(self._numbers([*beside, *stage])):
+                yield self._numbers(beside)
+                beside = []
+            beside += stage
+        yield self._numbers(beside)
+
+    def _table(self, stages: Sequence[Column]) -> Table:
+        """The account of every batch, with the numbers of some stages."""
+        rejected = [name for name in REJECTED if any(getattr(r.rows, name) for r in self._reports)]
+        names = [
+            *("batch", "rows in", "results", "held"),
+            *(n.replace("_", "\n") for n in rejected),
+        ]
+        table = _headed([*names, *(one.header for one in stages), *AT_THE_END])
+        table.add_column("idle")
+        for report in self._reports:
+            latency = report.latency
+            table.add_row(
+                str(report.batch_id),
+                f"{report.rows.rows_in:,}",
+                f"{report.n_results:,}",
+                f"{report.ledger.held:,}",
+                *(f"{getattr(report.rows, name):,}" for name in rejected),
+                *(one.cell(report) for one in stages),
+                f"{latency.p50_s:.2f}" if latency else NONE,
+                f"{latency.p99_s:.2f}" if latency else NONE,
+                f"{report.duration_s:.2f}",
+                promises_text(report),
+                ", ".join(report.idle),
+            )
+        return table
+
+    def _numbers(self, stages: Sequence[Column]) -> Table:
+        """What some stages tell of every batch."""
+        table = _headed(["batch", *(one.header for one in stages)])
+        for report in self._reports:
+            table.add_row(str(report.batch_id), *(one.cell(report) for one in stages))
+        return table
+
+
+def _headed(names: Sequence[str]) -> Table:
     table = Table()
-    merged, revised = (any(s in r.stages for r in reports) for s in ("merge", "revise"))
-    names = [
-        "batch",
-        "rows in",
-        "results",
-        "held",
-        *(["slack s", "early", "late"] if merged else []),
-        *(["due", "again", "kept"] if revised else []),
-    ]
-    for name in (*names, "p50 s", "p99 s", "took s", "promises"):
-        table.add_column(name, justify="right")
-    table.add_column("idle")
-    for report in reports:
-        latency = report.latency
-        table.add_row(
-            str(report.batch_id),
-            f"{report.rows.rows_in:,}",
-            f"{report.n_results:,}",
-            f"{report.ledger.held:,}",
-            *(_merge_cells(report.stages.get("merge", {})) if merged else ()),
-            *(_revise_cells(report.stages.get("revise", {})) if revised else ()),
-            f"{latency.p50_s:.2f}" if latency else "–",
-            f"{latency.p99_s:.2f}" if latency else "–",
-            f"{report.duration_s:.2f}",
-            promises_text(report),
-            ", ".join(report.idle),
-        )
+    for name in names:
+        table.add_column(name, justify="right", overflow="fold", no_wrap=name in WHOLE)
     return table
-
-
-def _merge_cells(told: dict[str, Any]) -> tuple[str, str, str]:
-    slack_s = told.get("slack_s")
-    slack = "–" if slack_s is None else f"{slack_s:.2f}"
-    return slack, f"{told.get('slack', 0):,}", f"{told.get('late', 0):,}"
-
-
-def _revise_cells(told: dict[str, Any]) -> tuple[str, str, str]:
-    """Late rows evaluated, results given again for them, and rows kept for those to come."""
-    again = told.get("revised", 0) + told.get("retracted", 0)
-    return f"{told.get('due', 0):,}", f"{again:,}", f"{told.get('kept', 0):,}"
 
 
 def promises_text(report: Report) -> Text:
@@ -73,6 +103,12 @@ def promises_text(report: Report) -> Text:
     return Text("kept", style="green") if report.kept else Text("broken", style="red")
 
 
+def print_stages(reports: Sequence[Report], console: Console) -> None:
+    """All that the stages tell of a run, a stage a line."""
+    for line in lines(reports):
+        console.print(line, highlight=False)
+
+
 def watch(reports: Sequence[Report], headline: str) -> RenderableType:
     """A pipeline at a glance: the account of its rows and its newest batches."""
     if not reports:
@@ -80,5 +116,5 @@ def watch(reports: Sequence[Report], headline: str) -> RenderableType:
     return Group(
         Text(headline, style="bold"),
         fates_table(reports[-1].ledger, "since the beginning"),
-        batches_table(reports),
+        Batches(reports),
     )

@@ -13,9 +13,27 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from laxity.core.stage_report import StageReport, shown
+
 Ints = NDArray[np.int64]
 
 LEFT, RIGHT = 0, 1
+
+
+class JoinReport(StageReport):
+    """What a join tells of a batch."""
+
+    compared: int = shown("pairs", label="compared", kind="counter", about="pairs compared")
+    missed: int = shown(
+        "pairs",
+        label="missed",
+        kind="counter",
+        column=True,
+        about="pairs that only an in-order run compares",
+    )
+    exact: bool = shown(
+        "", label="exact", kind="flag", about="no late row was too old to tell what it missed"
+    )
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from laxity.core.progress import Frontier, SourceState
 from laxity.core.slack import Seen, SlackRule
+from laxity.core.stage_report import StageReport, shown
 from laxity.durations import show_us
 
 FIRST_US = -(2**63)  # no time is before it, and slack may be longer than all time
@@ -61,6 +62,27 @@ class MergeState(BaseModel):
     rule: dict[str, Any] = {}
 
 
+class MergeReport(StageReport):
+    """What a merge tells of a batch: rows read, by `Read`, and those that wait."""
+
+    slack_s: float | None = shown(
+        "s", label="slack", kind="duration", column=True, about="how long rows may wait"
+    )
+    oldest_late_us: int | None = shown(
+        "us", label="oldest late", kind="time", about="when the oldest of the late rows happened"
+    )
+    ready: int = shown(
+        "rows", label="in order", kind="counter", about="rows read with every source past them"
+    )
+    slack: int = shown(
+        "rows", label="early", kind="counter", column=True, about="rows read when slack ran out"
+    )
+    late: int = shown(
+        "rows", label="late", kind="counter", column=True, about="rows behind one read before"
+    )
+    held: int = shown("rows", label="held", kind="gauge", about="rows that wait")
+
+
 @dataclass(frozen=True)
 class MergeTerms:
     """How a merge is set. `ties` are the sources that may repeat a timestamp."""
@@ -86,7 +108,7 @@ def decide(
     >>> from laxity.core.slack import Fixed
     >>> at = {"a": SourceState(newest_us=9_000_000, heard_us=0),
     ...       "b": SourceState(newest_us=5_000_000, heard_us=0)}
-    >>> after = decide(MergeTerms(Fixed("3s")), MergeMemory(), at, Seen(), now_us=0)
+    >>> after = decide(MergeTerms(Fixed("3s")), MergeState(), at, Seen(), now_us=0)
     >>> after.frontier.frontier_us, after.frontier.why
     (5999999, 'slack ran out')
     """

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from laxity.core.holes import BEGINNING
 from laxity.core.revise import Shape
+from laxity.core.stage_report import StageReport, shown
 
 N_BUCKETS = 8  # in which kept rows are counted until they expire
 RECENT = "recent"  # the rows of the last span that came on time
@@ -143,3 +144,37 @@ class ReviseState(BaseModel):
     def n_kept(self) -> int:
         """The rows kept."""
         return sum(n for counts in self.stock.values() for n in counts.values())
+
+
+class ReviseReport(StageReport):
+    """What a revise tells of a batch: its rows, what became of the late ones, and the results."""
+
+    final_us: int | None = shown(
+        "us", label="final", kind="time", about="results up to here never change again"
+    )
+    on_time: int = shown("rows", label="on time", kind="counter", about="rows on time")
+    late: int = shown("rows", label="late", kind="counter", about="late rows")
+    too_late: int = shown(
+        "rows", label="too late", kind="counter", about="rows past the bound on lateness"
+    )
+    due: int = shown(
+        "rows", label="due", kind="counter", column=True, about="late rows evaluated now"
+    )
+    holes: int = shown("holes", label="holes", kind="gauge", about="holes between recent rows")
+    waiting: int = shown(
+        "rows", label="waiting", kind="gauge", about="late rows that wait for their trigger"
+    )
+    dead: int = shown("rows", label="dead", kind="counter", about="late rows that nothing awaited")
+    kept: int = shown(
+        "rows", label="kept", kind="gauge", column=True, about="rows kept for those to come"
+    )
+    first: int = shown("results", label="first", kind="counter", about="results told first")
+    tentative: int = shown(
+        "results", label="tentative", kind="counter", about="results that may still change"
+    )
+    revised: int = shown(
+        "results", label="revised", kind="counter", column=True, about="results told again"
+    )
+    retracted: int = shown(
+        "results", label="retracted", kind="counter", column=True, about="results taken back"
+    )

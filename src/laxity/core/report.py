@@ -4,12 +4,15 @@ Reports are what `query.reports()`, `laxity top` and the dashboard show. A repor
 batch's commit, so there is exactly one for every committed batch.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, computed_field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, SerializeAsAny, computed_field
 
 from laxity.core.ledger import Fates, Ledger
 from laxity.core.progress import SourceState
+from laxity.core.stage_report import StageReport, UnknownReport
+from laxity.registry import system_of
 
 
 class _Record(BaseModel):
@@ -53,6 +56,26 @@ class Promise(_Record):
         return self.seen is None or self.seen <= self.bound
 
 
+def stage_report(label: str, told: Any) -> StageReport:
+    """What a stage tells, as its system's model; as an `UnknownReport` if nobody knows the stage.
+
+    >>> stage_report("land-join", {"compared": 3, "missed": 1, "exact": True})
+    JoinReport(compared=3, missed=1, exact=True)
+    >>> stage_report("elsewhere", {"n": 3})
+    UnknownReport(n=3)
+    """
+    if isinstance(told, StageReport):
+        return told
+    system = system_of(label)
+    model: type[StageReport] = (system and system.report_model) or UnknownReport
+    return model.model_validate(told)
+
+
+def stage_reports(stages: Mapping[str, Any]) -> dict[str, StageReport]:
+    """What all stages tell, each as its system's model."""
+    return {label: stage_report(label, told) for label, told in stages.items()}
+
+
 class Report(_Record):
     """One committed micro-batch; `stages` holds the numbers each stage has to tell, by name.
 
@@ -71,7 +94,7 @@ class Report(_Record):
     latency: Latency | None
     sources: dict[str, SourceState]
     decisions: tuple[Decision, ...]
-    stages: dict[str, dict[str, Any]] = {}
+    stages: Annotated[dict[str, SerializeAsAny[StageReport]], BeforeValidator(stage_reports)] = {}
     phases_s: dict[str, float]
     promises: tuple[Promise, ...]
     drained: bool = False

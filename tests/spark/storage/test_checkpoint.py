@@ -79,7 +79,9 @@ def test_an_incompatible_or_damaged_file_is_refused(
         path = max((done / "checkpoint" / "commits").iterdir())
     good = path.read_text()
     path.write_text(json.dumps(json.loads(good) | {"format": 99}))
-    with pytest.raises(lx.StateError, match=r"format 99, this Laxity reads 7 and 8: use the version"):
+    with pytest.raises(
+        lx.StateError, match=r"format 99, this Laxity reads 7 and 8: use the version"
+    ):
         traces.run(stream(spark, trace), done)
     path.write_text(good[: len(good) // 2])
     with pytest.raises(lx.StateError, match="cannot be read .* incompatible version"):

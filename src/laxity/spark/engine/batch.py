@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame
 
 from laxity.core.ledger import Ledger
 from laxity.core.progress import Progress
-from laxity.core.report import Latency, Promise, Report
+from laxity.core.report import Latency, Promise, Report, stage_reports
 from laxity.errors import StateError
 from laxity.spark.engine.account import Accounts, after, settled
 from laxity.spark.engine.batch_stats import read_latency
@@ -213,7 +213,7 @@ class BatchRunner:
             latency=latency,
             sources={n: one for result in results for n, one in result.intake.progress.items()},
             decisions=tuple(decision for result in results for decision in result.decisions),
-            stages={step.label: step.result.report for step in steps if step.result.report},
+            stages=stage_reports({s.label: s.result.report for s in steps if s.result.report}),
             phases_s=dict(phases.seconds),
             promises=tuple(self._promises(latency, steps)),
             drained=batch.drain,

@@ -111,10 +111,10 @@ class BatchContext:
         """What the stage asked to know of its rows, and `n_rows`; waits until they are counted."""
         return {"n_rows": 0} if self.asked is None else self.asked()
 
-    def measure(self, rows: DataFrame, columns: Sequence[Column]) -> Callable[[], Numbers]:
+    def measure(self, rows: DataFrame, columns: Sequence[Column | str]) -> Callable[[], Numbers]:
         """Count rows in a job that begins now; what comes back waits for it."""
         return self.background.start(partial(measure, rows, columns))
 
-    def observe(self, rows: DataFrame, columns: Sequence[Column]) -> tuple[DataFrame, Riding]:
+    def observe(self, rows: DataFrame, columns: Sequence[Column | str]) -> tuple[DataFrame, Riding]:
         """Count rows on the way of the job that reads them first; for `Planned.counts`."""
         return observe(rows, columns)

@@ -57,7 +57,7 @@ class StageResult:
 
     state: dict[str, Any] = field(default_factory=dict)
     fates: Fates | None = None
-    report: dict[str, Any] = field(default_factory=dict)
+    report: Mapping[str, Any] = field(default_factory=dict)
     seen: Mapping[str, float | None] = field(default_factory=dict)
     decisions: tuple[Decision, ...] = ()
     late: Callable[[], DataFrame] | None = None

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
 
 from laxity.errors import EngineError
 from laxity.spark.jvm.observed import is_observed
@@ -13,10 +14,15 @@ Numbers = dict[str, Any]
 PATIENCE_S = 30.0  # Spark tells what a job observed a moment after its end
 
 
-def measure(rows: DataFrame, columns: Sequence[Column]) -> Numbers:
+def measure(rows: DataFrame, columns: Sequence[Column | str]) -> Numbers:
     """The aggregates, in a job of their own."""
-    (numbers,) = rows.agg(*columns).collect()
+    (numbers,) = rows.agg(*map(_column, columns)).collect()
     return numbers.asDict()
+
+
+def _column(given: Column | str) -> Column:
+    """An aggregate, which may be SQL."""
+    return F.expr(given) if isinstance(given, str) else given
 
 
 class Riding:
@@ -31,10 +37,10 @@ class Riding:
         self._numbers: Numbers | None = None
         self._rides = False
 
-    def on(self, rows: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    def on(self, rows: DataFrame, columns: Sequence[Column | str]) -> DataFrame:
         """The rows; who reads them all also takes these aggregates."""
         self._rides = True
-        return rows.observe(self._observation, *columns)
+        return rows.observe(self._observation, *map(_column, columns))
 
     def arrive(self) -> Numbers:
         """The numbers; the job has run, or it is said that none did."""
@@ -57,7 +63,7 @@ class Riding:
         return self._numbers
 
 
-def observe(rows: DataFrame, columns: Sequence[Column]) -> tuple[DataFrame, Riding]:
+def observe(rows: DataFrame, columns: Sequence[Column | str]) -> tuple[DataFrame, Riding]:
     """Rows that are observed by whichever job reads them all, and the numbers to come."""
     riding = Riding()
     return riding.on(rows, columns), riding
