@@ -86,3 +86,42 @@ class Leak(Stage):
             lambda counted, before: StageResult(fates=Fates(**counted["fates"])),
             {"fates": counts},
         )
+
+
+@dataclass(frozen=True)
+class Reject(Stage):
+    """Refuses every tenth row, and counts on the way of the job that writes the others.
+
+    `early`: asks for the count while it plans, when nobody can know it. `unread`: counts rows that
+    no job reads.
+    """
+
+    early: bool = False
+    unread: bool = False
+    name: str = "reject"
+    terms: str = "refuses rows"
+
+    def plan(self, rows: DataFrame, context: BatchContext) -> Planned:
+        counts = ["count_if(_seq % 10 = 0) AS dead", "count_if(_seq % 10 <> 0) AS released"]
+        counted, riding = context.observe(rows, counts)
+        if self.early:
+            _ = riding.numbers
+        passed = (rows if self.unread else counted).where("_seq % 10 <> 0")
+        refused = rows.where("_seq % 10 = 0").withColumn("_reason", F.lit("a tenth"))
+
+        def finish(counted: Counts, before: StageResult | None) -> StageResult:
+            return StageResult(fates=Fates(**counted["fates"]), dead=lambda: refused)
+
+        return Planned(passed, finish, {"fates": riding})
+
+
+@dataclass(frozen=True)
+class Asks(Stage):
+    """Asks for numbers that it has not said it needs."""
+
+    name: str = "asks"
+    terms: str = "asks for numbers"
+
+    def plan(self, rows: DataFrame, context: BatchContext) -> Planned:
+        _ = context.numbers
+        raise AssertionError("nobody could know them")

@@ -196,8 +196,8 @@ class BatchRunner:
     ) -> Commit:
         """All that becomes durable."""
         last, steps = batch.last, [step for result in results for step in result.steps]
-        ledger = (last.ledger if last else Ledger()).after(accounts.whole).check()
         stages = after(last.accounts if last else {}, accounts)
+        ledger = (last.ledger if last else Ledger()).after(accounts.whole).check()
         arrivals = written if self._plan.dated else results[-1].intake.numbers
         emitted_us = now_us()
         latency = read_latency(arrivals, emitted_us, self._plan.dated, written["n_results"])

@@ -48,7 +48,7 @@ class Findings:
             floor_us=floor_us,
             n_waiting=self.fates.held,
             n_doubted=self.keys.n["keys"] if self.keys else 0,
-            stock=self.moment.stocked(before.stock, added),
+            stock={} if self.moment.drains else self.moment.stocked(before.stock, added),
         )
 
     def numbers(self, state: ReviseState) -> dict[str, Any]:
