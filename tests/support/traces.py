@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,7 @@ def trace_source(spark: SparkSession, path: Path, rows_per_batch: int, name: str
 
 
 def with_stage(stream: Stream, stage: Stage) -> Stream:
-    return replace(stream, branch=replace(stream.branch, stages=(*stream.stages, stage)))
+    return stream._then(stage, stream.schema)
 
 
 def run(stream: Stream, work: Path, sink: Any = None, name: str = "test") -> Any:

@@ -52,6 +52,8 @@ class Stream:
 
     def _then(self, stage: Stage, schema: StructType) -> "Stream":
         """The stream with one more stage."""
+        if stage.name in [one.name for one in self.stages]:
+            raise ConfigError(f"there is a stage {stage.name} already: state it once")
         branch = replace(self.branch, stages=(*self.stages, stage))
         return replace(self, branch=branch, schema=schema)
 
