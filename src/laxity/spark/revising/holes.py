@@ -55,11 +55,12 @@ def _seen_holes(moment: Moment, columns: Sequence[str]) -> dict[str, str]:
     among these, that a row in it would need.
     """
     mark, row = f"struct({AT} AS at, {US} AS us)", f"struct({', '.join(columns)})"
+    before = f"{AT} IS NOT NULL AND NOT _here AND ({OLD} OR {DUE})"
     leaves = f"_here AND {US} <= {runtime_sql(moment.watermark_us, US)}"
     near = f"h.last_us > {runtime_sql(moment.answered_us - moment.span_us, 'h.last_us')}"
     return {
         "_rows": f"sort_array(collect_list(IF(_here AND {AT} IS NOT NULL, {mark}, NULL)))",
-        "_last": f"max(IF({FRESH} AND NOT _here AND ({OLD} OR {DUE}), {mark}, NULL))",
+        "_last": f"max(IF({FRESH} AND {before}, {mark}, NULL))",
         "_near": f"filter(any_value({NOTED}), h -> {near})",
         LEAVING: f"collect_list(IF({leaves}, {row}, NULL))",
         FRESH: f"any_value({FRESH})",
@@ -103,7 +104,7 @@ _BETWEEN = """zip_with(
 )"""
 
 _PASSED = """transform(
-    filter(coalesce(_near, array()), h -> h.hi < get(_rows, 0).at),
+    filter(coalesce(_near, array()), h -> h.hi < coalesce(get(_rows, 0).at, h.hi + 1)),
     h -> named_struct(
         'lo', h.lo, 'hi', h.hi, 'first_us', h.first_us, 'last_us', h.last_us, 'listed', true
     )

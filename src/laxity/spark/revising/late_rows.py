@@ -135,16 +135,21 @@ def nothing() -> dict[str, Column]:
 
 
 def _neighbours(of_key: str, answered_us: str) -> dict[str, str]:
-    """What is known on either side of a row, in the order of its key."""
+    """What is known on either side of a row, in the order of its key.
+
+    Rows without a number are sorted before all others, and are nobody's neighbours.
+    """
     past = "RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
     before = f"OVER ({of_key} ORDER BY {AT} {past})"
     after = f"OVER ({of_key} ORDER BY {AT} DESC {past})"
     here = f"OVER ({of_key} ORDER BY {AT} RANGE BETWEEN CURRENT ROW AND CURRENT ROW)"
+    placed, sure = f"{AT} IS NOT NULL", f"{US} > {answered_us} AS sure"
+    there = f"{placed} AND ({OLD} OR {NEW})"
     return {
-        "_prev": f"max(IF({OLD}, struct({AT} AS at, {US} > {answered_us} AS sure), NULL)) {before}",
+        "_prev": f"max(IF({placed} AND {OLD}, struct({AT} AS at, {sure}), NULL)) {before}",
         "_next": f"min(IF({OLD}, {AT}, NULL)) {after}",
         "_same": f"max({OLD}) {here}",
-        "_any": f"max(IF({OLD} OR {NEW}, struct({AT} AS at, {US} AS us), NULL)) {before}",
+        "_any": f"max(IF({there}, struct({AT} AS at, {US} AS us), NULL)) {before}",
     }
 
 
