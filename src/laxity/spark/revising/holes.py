@@ -39,7 +39,7 @@ def found_out(rows: DataFrame, places: Places, moment: Moment, columns: Sequence
         return keys.selectExpr(*key, *others)
     marks = f"{_marks(places.margin_us)} AS _marks", f"{_PASSED} AS _passed"
     is_open = f"h.last_us >= {runtime_sql(moment.open_us, 'h.last_us')}"
-    gap = f"h.hi - h.lo > {places.step} AND {is_open}"
+    gap = f"h.hi - {places.step} > h.lo AND {is_open}"  # from beginning to end is beyond bigint
     found = f"IF(_any, filter(concat({_BETWEEN}, _passed), h -> {gap}), array()) AS {OPEN}"
     marked = keys.selectExpr(*key, "_any", LEAVING, *marks, *others)
     holed = marked.selectExpr(*places.names, KEY, found, LEAVING, *others)
