@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from hypothesis import assume
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
@@ -115,46 +114,51 @@ class Key:
         return all(row.us <= self.world.moment.answered_us for row in counted(self.kept))
 
 
-def places_around(world: World) -> st.SearchStrategy[list[tuple[int, int]]]:
-    """Places and times in a row, from before what is kept up to the newest event."""
-    before_us = world.newest_us if world.before_us == BEGINNING else world.before_us
-    reach_us = world.lateness_us + 2 * world.span_us
-    start = st.integers(before_us - reach_us, world.newest_us)
-    if world.numbered:
-        further = st.lists(st.sampled_from([0, 1, 1, 2, 4]), min_size=N_SLOTS, max_size=N_SLOTS)
-        return st.builds(
-            lambda us, by, first: [(first + n, us + sum(by[:n])) for n in range(N_SLOTS)],
-            start,
-            further,
-            st.integers(-5, 5),
-        )
-    step = world.places.step or 1
-    off = st.lists(st.sampled_from([0] * 6 + [step - 1]), min_size=N_SLOTS, max_size=N_SLOTS)
-    times = st.builds(lambda us, o: [us + n * step + o[n] for n in range(N_SLOTS)], start, off)
-    return times.map(lambda all_us: [(us, us) for us in dict.fromkeys(all_us)])
-
-
-@st.composite
-def keys(draw: st.DrawFn, world: World, joined: bool = False, unnumbered: bool = False) -> Key:
-    """A key whose rows are complete but for some; late ones fill holes or are there already.
+def keys(world: World, joined: bool = False, unnumbered: bool = False) -> st.SearchStrategy[Key]:
+    """Keys whose rows are complete but for some; late ones fill holes or are there already.
 
     `joined`: some came late, once holes were noted. `unnumbered`: some have no number.
     """
-    before, came = [], []
-    for at, us in draw(places_around(world)):
-        marks = draw(st.sampled_from(_marks(world, us)))
-        is_void = unnumbered and world.numbered and draw(st.integers(0, 5)) == 0
-        void = ("old", "on time", "dead") if is_void else ()
-        rows = [Row(None if mark in void else at, us, mark) for mark in marks]
-        before += [row for row in rows if row.mark == "old"]
-        came += [row for row in rows if row.mark != "old"]
-    may_join = [joined and row.at is not None for row in before[:-1]] + [False] * bool(before)
-    late = [may and draw(st.booleans()) for may in may_join]
-    pairs = list(zip(before, late, strict=True))
-    on_time = [row for row, is_late in pairs if not is_late]
-    key = Key(world, on_time, [row for row, is_late in pairs if is_late], came)
-    assume(key.seen)
-    return key
+
+    def drawn(seed: int) -> Key:
+        rng = np.random.default_rng(seed)
+        rows = _rows(world, rng, share_void=unnumbered * world.numbered / 6)
+        old = [row for row in rows if row.mark == "old"]
+        last = max((row.us for row in old if row.at is not None), default=BEGINNING)
+        may_join = [joined and row.at is not None and row.us < last for row in old]
+        late = [may and rng.random() < 1 / 2 for may in may_join]
+        before = [row for row, is_late in zip(old, late, strict=True) if not is_late]
+        after = [row for row, is_late in zip(old, late, strict=True) if is_late]
+        return Key(world, before, after, [row for row in rows if row.mark != "old"])
+
+    return st.integers(0, 2**32 - 1).map(drawn).filter(lambda key: bool(key.seen))
+
+
+def _rows(world: World, rng: np.random.Generator, share_void: float) -> list[Row]:
+    rows = []
+    for at, us in _places_around(world, rng):
+        may = _marks(world, us)
+        void = ("old", "on time", "dead") if rng.random() < share_void else ()
+        rows += [
+            Row(None if mark in void else at, us, mark) for mark in may[rng.integers(len(may))]
+        ]
+    return rows
+
+
+def _places_around(world: World, rng: np.random.Generator) -> list[tuple[int, int]]:
+    """Places and times in a row, from before what is kept up to the newest event."""
+    before_us = world.newest_us if world.before_us == BEGINNING else world.before_us
+    reach_us, n_slots = world.lateness_us + 2 * world.span_us, int(rng.integers(1, N_SLOTS + 1))
+    start_us = int(rng.integers(before_us - reach_us, world.newest_us + 1))
+    if world.numbered:
+        first, further_us = int(rng.integers(-5, 6)), rng.choice([0, 1, 1, 2, 4], n_slots)
+        times_us = (start_us + np.cumsum(further_us)).tolist()
+        return [(first + nr, us) for nr, us in enumerate(times_us)]
+    step = world.places.step or 1
+    off_us = (step - 1) * (rng.random(n_slots) < 1 / 8)
+    return [
+        (us, us) for us in dict.fromkeys((start_us + step * np.arange(n_slots) + off_us).tolist())
+    ]
 
 
 def _marks(world: World, us: int) -> list[tuple[str, ...]]:
@@ -172,7 +176,8 @@ def _marks(world: World, us: int) -> list[tuple[str, ...]]:
 
 
 COLUMNS = """n bigint, us bigint, id int, _old boolean, _new boolean, _waited boolean, _due boolean,
-    _reason string, _fresh boolean, _lately boolean, _n_on_time bigint,
+    _reason string, _beside struct<at: bigint, us: bigint>,
+    _fresh boolean, _lately boolean, _n_on_time bigint,
     _noted array<struct<lo: bigint, hi: bigint, first_us: bigint, last_us: bigint>>,
     _late array<bigint>"""
 
@@ -192,4 +197,14 @@ def _told(key: Key) -> Iterable[tuple[object, ...]]:
         is_late = mark not in ("old", "on time")
         reason = "unexpected" if mark == "dead" else None
         is_due = mark == "due"
-        yield at, us, nr, mark == "old", is_late, mark == "waited", is_due, reason, *of_key
+        fate = is_due, reason, beside(key, Row(at, us, mark))
+        yield at, us, nr, mark == "old", is_late, mark == "waited", *fate, *of_key
+
+
+def beside(key: Key, row: Row) -> tuple[int, int] | None:
+    """The place and time of what is before a late row that has no row kept behind it."""
+    last_at = max((old.at for old in key.kept if old.at is not None), default=BEGINNING)
+    if row.mark in ("old", "on time") or row.at is None or row.at < last_at:
+        return None
+    others = [(one.at, one.us) for one in key.seen if one.at is not None and one.mark != "on time"]
+    return max((one for one in others if one[0] < row.at), default=(BEGINNING, BEGINNING))

@@ -26,7 +26,7 @@ from laxity.spark.revising.late_rows import (
     triggered,
 )
 from laxity.spark.revising.suspects import SuspectRows
-from support.one_key import Hole, Key, Row, as_told, holes_of, keys, points, seen_rows
+from support.one_key import Hole, Key, Row, as_told, beside, holes_of, keys, points, seen_rows
 from support.worlds import COUNTED, UNCOUNTED, World, drawn, in_one_job, same_in_all
 
 pytestmark = pytest.mark.spark
@@ -96,14 +96,6 @@ def _terms(world: World) -> Any:
 def last_at(key: Key) -> int:
     """The place of the last row kept."""
     return max((row.at for row in key.kept if row.at is not None), default=BEGINNING)
-
-
-def beside(key: Key, row: Row) -> tuple[int, int] | None:
-    """The neighbour of a late row that has no row kept behind it."""
-    if row.mark in ("old", "on time") or row.at is None or row.at < last_at(key):
-        return None
-    others = [(one.at, one.us) for one in key.seen if one.at is not None and one.mark != "on time"]
-    return max((one for one in others if one[0] < row.at), default=(BEGINNING, BEGINNING))
 
 
 def test_a_late_row_that_is_now_the_last_has_the_one_before_beside_it(
