@@ -126,12 +126,7 @@ def same_in_all(
     got: Callable[[list[SparkRow]], object],
     want: Callable[[int, Case], object],
 ) -> None:
-    """What was found of every case is what is wanted in its world; else the shortest that is not.
-
-    >>> same_in_all([{}], [["a"]], got=len, want=lambda world, case: 1)
-    Traceback (most recent call last):
-    AssertionError: 1 of 1 cases, such as 'a' in world 0: 0 is not 1
-    """
+    """What was found of every case is what is wanted; else it is told of the shortest."""
     wrong = []
     for world, (rows, of_world) in enumerate(zip(found, cases, strict=True)):
         for nr, case in enumerate(of_world):

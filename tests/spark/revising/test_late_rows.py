@@ -198,11 +198,9 @@ def test_a_trigger_may_say_always_or_never(spark: SparkSession) -> None:
     """What has waited as long as it may is due all the same."""
     world = COUNTED[0]
     rows = seen_rows(spark, world, [Key(world, [], [], [Row(-6, -6, "due"), Row(-5, -5, "due")])])
-    always, never = (
-        triggered(rows, lambda _, answer=answer: answer, world.places, world.moment).where(DUE)
-        for answer in (True, False)
-    )
-    found = in_one_job([always.drop("_key"), never.drop("_key")])
+    triggers: list[Trigger] = [lambda _: True, lambda _: False]
+    late = [triggered(rows, trigger, world.places, world.moment) for trigger in triggers]
+    found = in_one_job(of.where(DUE).drop("_key") for of in late)
     assert [[row["us"] for row in one[0]] for one in found] == [[-6, -5], [-6]]
 
 
@@ -225,10 +223,7 @@ def test_every_late_row_is_due_or_waits_or_is_dead(
         marks = {"due": when, "waiting": "waiting", "waited": "waiting", "dead": "dead"}
         return marks.get(row.mark)
 
-    for name, ids in zip(parts, found, strict=True):
-        same_in_all(
-            [ids],
-            [of],
-            lambda rows: sorted(row["id"] for row in rows),
-            lambda _, key, name=name: [nr for nr, r in enumerate(key.seen) if part(r) == name],
-        )
+    def of_part(nr: int, key: Key) -> list[int]:
+        return [place for place, row in enumerate(key.seen) if part(row) == list(parts)[nr]]
+
+    same_in_all(found, [of] * len(parts), lambda rows: sorted(row["id"] for row in rows), of_part)

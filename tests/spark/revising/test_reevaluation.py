@@ -145,9 +145,8 @@ class Revision:
 VALUES = st.none() | st.integers(0, 2)
 FIRST = st.tuples(st.just("tentative"), VALUES)
 AGAIN = st.tuples(st.just("revised"), VALUES) | st.just(("retracted", None))
-TOLD = st.just([]) | st.builds(
-    lambda first, more: [first, *more], FIRST, st.lists(AGAIN, max_size=3)
-)
+MORE = st.builds(lambda first, more: [first, *more], FIRST, st.lists(AGAIN, max_size=3))
+TOLD: st.SearchStrategy[list[tuple[str, int | None]]] = st.just([]) | MORE
 CHANGING = st.builds(
     Result,
     st.integers(-13, -3),
