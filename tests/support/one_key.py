@@ -155,10 +155,9 @@ def _places_around(world: World, rng: np.random.Generator) -> list[tuple[int, in
         times_us = (start_us + np.cumsum(further_us)).tolist()
         return [(first + nr, us) for nr, us in enumerate(times_us)]
     step = world.places.step or 1
-    off_us = (step - 1) * (rng.random(n_slots) < 1 / 8)
-    return [
-        (us, us) for us in dict.fromkeys((start_us + step * np.arange(n_slots) + off_us).tolist())
-    ]
+    times_us = start_us + step * np.arange(n_slots)
+    between_us = times_us[rng.random(n_slots) < 1 / 8] + min(step - 1, 1)
+    return [(us, us) for us in np.union1d(times_us, between_us).tolist()]
 
 
 def _marks(world: World, us: int) -> list[tuple[str, ...]]:
@@ -171,7 +170,7 @@ def _marks(world: World, us: int) -> list[tuple[str, ...]]:
         may += [("on time",)] * 4
     if moment.accepted_us <= us < moment.before_us:
         late = [("due",), ("waiting",), ("dead",), ("waited",), ("due", "due")]
-        may += [*late, ("old", "dead"), ("old", "due")]
+        may += [*late, ("old", "dead"), ("old", "due"), ("old", "waited")]
     return may
 
 

@@ -73,11 +73,13 @@ def _case(world: World, rng: np.random.Generator) -> Case:
     }
     last_us = world.moment.answered_us - world.span_us + int(rng.integers(-2, 4))
     noted = [Hole(last_us - 9, last_us + 1, last_us - 8, last_us)] * int(rng.integers(3) == 0)
+    if wrong == "void" and world.numbered and rng.random() < 1 / 2:
+        rows = [row._replace(at=None if row.mark == "old" else row.at) for row in rows]
     return Case(rows + instead[str(wrong)], noted if world in HOLED else [])
 
 
 def _whole(world: World, rng: np.random.Generator) -> list[Row]:
-    n_rows, step = int(rng.integers(1, 13)), world.places.step or 1
+    n_rows, step = int(rng.choice([1, 1, 2, 3, 5, 12, 70])), world.places.step or 1
     last_us = world.newest_us - int(rng.choice([0, 0, 0, 1]))
     back = np.arange(n_rows)[::-1] * step
     if world.numbered:
