@@ -116,7 +116,12 @@ def found_in(spark: SparkSession, world: World, of: list[Case]) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def drawn_cases() -> list[list[Case]]:
-    return [drawn(cases(world), 150) for world in WORLDS]
+    """The first has no rows, only a hole."""
+    holes = [[Hole(0, 9, 1, world.newest_us)] if world in HOLED else [] for world in WORLDS]
+    return [
+        [Case([], noted), *drawn(cases(world), 150)]
+        for world, noted in zip(WORLDS, holes, strict=True)
+    ]
 
 
 @pytest.fixture(scope="module")
