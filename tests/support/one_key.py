@@ -47,8 +47,10 @@ def counted(rows: Iterable[Row]) -> list[Row]:
 
 
 def holes_of(world: World, rows: Iterable[Row]) -> Holes:
-    """The holes of a key once all these rows have come."""
-    return split(no_holes(), points(world, counted(rows)), world.places.step or 1)
+    """The holes of a key once all these rows have come; one that nobody knows is one hole."""
+    if not (known := counted(rows)):
+        return Holes(*np.array([[0], [BEGINNING], [END], [BEGINNING], [END]]))
+    return split(no_holes(), points(world, known), world.places.step or 1)
 
 
 def as_told(holes: Holes) -> list[Hole]:
@@ -88,7 +90,8 @@ class Key:
             row for row in self.joined if row.us > moment.accepted_us - moment.span_us
         }
         for rows in (self.before, self.history):
-            holes = holes_of(self.world, rows).open(moment.span_us, moment.accepted_us)
+            holes = holes_of(self.world, rows)
+            holes = holes.take(holes.last_us >= moment.accepted_us)
             near |= set(held(holes, self.world, old, moment.accepted_us))
         return [row for row in self.history if row.us > moment.answered_us or row in near]
 

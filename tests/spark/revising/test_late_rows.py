@@ -128,8 +128,9 @@ def test_same_as_core_which_holes_are_before_late_rows_behind_the_last(
     def got(rows: Any) -> set[Hole]:
         return {Hole(*(row[f"_{name}"] for name in Hole._fields)) for row in rows}
 
-    due = [[all_due(key) for key in of] for of in cases]
-    frames = [(w, seen_rows(spark, w, of)) for w, of in zip(COUNTED, due, strict=True)]
+    worlds = COUNTED[::2]  # there rows may come more than a span late
+    due = [[all_due(key) for key in of] for of in cases[::2]]
+    frames = [(w, seen_rows(spark, w, of)) for w, of in zip(worlds, due, strict=True)]
     expected = f"{DUE} AND {REASON} IS NULL"
     late = [(w, judged(rows, w.places, w.moment).where(expected)) for w, rows in frames]
     holes = in_one_job(new_holes(rows, w.places, w.moment) for w, rows in late)
