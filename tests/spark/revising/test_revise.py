@@ -30,6 +30,23 @@ def test_rows_behind_a_hole_are_kept_when_its_end_is_not_recent_any_more(
     assert newest(sink.rows()) == plain_totals([row for batch in batches for row in batch])
 
 
+def test_rows_behind_a_hole_that_ends_with_a_late_row_are_kept(
+    spark: SparkSession, work: Path
+) -> None:
+    """Hours 28 to 40 come at once and leave at once; 28 is late, and the hole before it is new."""
+    batches = [
+        [(0, 24, 1), (9, 33, 1)],
+        [*((0, hour, hour) for hour in range(28, 41)), (9, 70, 1)],
+        [(0, 25, 2), (0, 26, 2), (0, 27, 2), (9, 71, 1)],
+    ]
+    for n, batch in enumerate(batches):
+        readings.write(work / "in", n, batch)
+    stream = readings.stream(spark, work / "in")
+    sink = lx.memory()
+    traces.run(stream.revise(TOTALS, by="meter", lateness="60h", period="1h"), work, sink)
+    assert newest(sink.rows()) == plain_totals([row for batch in batches for row in batch])
+
+
 HOURLY = [2, 300, 400, -650, 3, 200, 250, -420, 1]
 COUNTER = [1_000 + sum(HOURLY[:hour]) for hour in range(10)]
 

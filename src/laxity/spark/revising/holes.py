@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from laxity.core.holes import BEGINNING, END
 from laxity.core.moment import Moment
-from laxity.spark.revising.late_rows import DUE, LATE, fates
+from laxity.spark.revising.late_rows import DUE, LATE, fates, hole_before
 from laxity.spark.revising.places import AT, KEY, US, Places
 from laxity.spark.revising.suspects import FRESH, NOTED
 from laxity.spark.revising.visible import NEW, OLD
@@ -28,7 +28,7 @@ def found_out(rows: DataFrame, places: Places, moment: Moment, columns: Sequence
 
     With the holes are told the rows that are not recent any more and yet needed, in some columns.
     """
-    holes = {} if places.step is None else _seen_holes(moment, columns)
+    holes = {} if places.step is None else _seen_holes(places, moment, columns)
     late = fates(moment)
     told = holes | {LATE: f"any_value({LATE})"}
     told |= {name: f"count_if({which})" for name, which in late.items()}
@@ -39,7 +39,7 @@ def found_out(rows: DataFrame, places: Places, moment: Moment, columns: Sequence
         return keys.selectExpr(*key, *others)
     marks = f"{_marks(places.margin_us)} AS _marks", f"{_PASSED} AS _passed"
     is_open = f"h.last_us >= {runtime_sql(moment.open_us, 'h.last_us')}"
-    gap = f"h.hi - h.lo > {places.step} AND {is_open}"
+    gap = f"h.hi - {places.step} > h.lo AND {is_open}"  # from beginning to end is beyond bigint
     found = f"IF(_any, filter(concat({_BETWEEN}, _passed), h -> {gap}), array()) AS {OPEN}"
     marked = keys.selectExpr(*key, "_any", LEAVING, *marks, *others)
     holed = marked.selectExpr(*places.names, KEY, found, LEAVING, *others)
@@ -47,20 +47,22 @@ def found_out(rows: DataFrame, places: Places, moment: Moment, columns: Sequence
     return holed.selectExpr(*places.names, KEY, OPEN, needed, *others)
 
 
-def _seen_holes(moment: Moment, columns: Sequence[str]) -> dict[str, str]:
-    """What a key's holes are found from: its rows since the last span, and those noted.
+def _seen_holes(places: Places, moment: Moment, columns: Sequence[str]) -> dict[str, str]:
+    """What a key's holes are found from: its rows since the last span, and those noted, or soon so.
 
     What is before the first row is a hole if one left behind reaches up to it, or if the key is
     fresh; then it begins with the last row kept before. One that ends before it has rows behind it
     among these, that a row in it would need.
     """
     mark, row = f"struct({AT} AS at, {US} AS us)", f"struct({', '.join(columns)})"
+    before = f"{AT} IS NOT NULL AND NOT _here AND ({OLD} OR {DUE})"
     leaves = f"_here AND {US} <= {runtime_sql(moment.watermark_us, US)}"
+    new = f"collect_list({hole_before(places, moment)})"
     near = f"h.last_us > {runtime_sql(moment.answered_us - moment.span_us, 'h.last_us')}"
     return {
         "_rows": f"sort_array(collect_list(IF(_here AND {AT} IS NOT NULL, {mark}, NULL)))",
-        "_last": f"max(IF({FRESH} AND NOT _here AND ({OLD} OR {DUE}), {mark}, NULL))",
-        "_near": f"filter(any_value({NOTED}), h -> {near})",
+        "_last": f"max(IF({FRESH} AND {before}, {mark}, NULL))",
+        "_near": f"filter(concat(any_value({NOTED}), {new}), h -> {near})",
         LEAVING: f"collect_list(IF({leaves}, {row}, NULL))",
         FRESH: f"any_value({FRESH})",
         "_any": "bool_or(_here)",
@@ -103,7 +105,7 @@ _BETWEEN = """zip_with(
 )"""
 
 _PASSED = """transform(
-    filter(coalesce(_near, array()), h -> h.hi < get(_rows, 0).at),
+    filter(coalesce(_near, array()), h -> h.hi < coalesce(get(_rows, 0).at, h.hi + 1)),
     h -> named_struct(
         'lo', h.lo, 'hi', h.hi, 'first_us', h.first_us, 'last_us', h.last_us, 'listed', true
     )

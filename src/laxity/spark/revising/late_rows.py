@@ -135,34 +135,38 @@ def nothing() -> dict[str, Column]:
 
 
 def _neighbours(of_key: str, answered_us: str) -> dict[str, str]:
-    """What is known on either side of a row, in the order of its key."""
+    """What is known on either side of a row, in the order of its key.
+
+    Rows without a number are sorted before all others, and are nobody's neighbours.
+    """
     past = "RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
     before = f"OVER ({of_key} ORDER BY {AT} {past})"
     after = f"OVER ({of_key} ORDER BY {AT} DESC {past})"
     here = f"OVER ({of_key} ORDER BY {AT} RANGE BETWEEN CURRENT ROW AND CURRENT ROW)"
+    placed, sure = f"{AT} IS NOT NULL", f"{US} > {answered_us} AS sure"
+    there = f"{placed} AND ({OLD} OR {NEW})"
     return {
-        "_prev": f"max(IF({OLD}, struct({AT} AS at, {US} > {answered_us} AS sure), NULL)) {before}",
+        "_prev": f"max(IF({placed} AND {OLD}, struct({AT} AS at, {sure}), NULL)) {before}",
         "_next": f"min(IF({OLD}, {AT}, NULL)) {after}",
         "_same": f"max({OLD}) {here}",
-        "_any": f"max(IF({OLD} OR {NEW}, struct({AT} AS at, {US} AS us), NULL)) {before}",
+        "_any": f"max(IF({there}, struct({AT} AS at, {US} AS us), NULL)) {before}",
     }
 
 
 def new_holes(due: DataFrame, places: Places, moment: Moment) -> DataFrame:
     """The holes before rows that are due and now the last of their key, but not recent any more."""
+    holes = due.selectExpr(*places.names, f"{hole_before(places, moment)} AS h")
+    told = (f"h.{name} AS _{name}" for name in ("lo", "hi", "first_us", "last_us"))
+    return holes.where(f"h.hi - h.lo > {places.step}").selectExpr(*places.names, *told)
+
+
+def hole_before(places: Places, moment: Moment) -> str:
+    """What is missing, if anything, before such a row, as SQL; null for all others."""
     margin_us = places.margin_us
-    last = F.col(BESIDE).isNotNull() & (F.col(US) <= runtime_literal(moment.answered_us))
-    return (
-        due.where(last)
-        .where(f"{AT} - {BESIDE}.at > {places.step}")
-        .selectExpr(
-            *places.names,
-            f"{BESIDE}.at AS _lo",
-            f"{AT} AS _hi",
-            f"IF({BESIDE}.at = {BEGINNING}L, {BEGINNING}L, {BESIDE}.us + {margin_us}) AS _first_us",
-            f"{US} - {margin_us} AS _last_us",
-        )
-    )
+    last = f"{DUE} AND {BESIDE} IS NOT NULL AND {US} <= {runtime_sql(moment.answered_us, US)}"
+    first_us = f"IF({BESIDE}.at = {BEGINNING}L, {BEGINNING}L, {BESIDE}.us + {margin_us})"
+    times = f"{first_us} AS first_us, {US} - {margin_us} AS last_us"
+    return f"IF({last}, struct({BESIDE}.at AS lo, {AT} AS hi, {times}), NULL)"
 
 
 def triggered(rows: DataFrame, trigger: Trigger, places: Places, moment: Moment) -> DataFrame:

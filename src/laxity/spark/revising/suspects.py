@@ -15,7 +15,7 @@ from laxity.spark.revising.places import AT, KEY, US, Places
 from laxity.spark.revising.visible import NEW, OLD
 from laxity.spark.rows.runtime_literal import runtime_literal, runtime_sql
 
-FRESH = "_fresh"  # whether none of a key's rows is from the last span before this batch
+FRESH = "_fresh"  # whether none of a key's counted rows is from the last span before this batch
 LATELY = "_lately"  # whether any of them is late
 ON_TIME = "_n_on_time"  # how many of a key's rows came on time
 NOTED = "_noted"  # a key's holes that were left behind
@@ -97,7 +97,7 @@ def _summed(told: DataFrame, places: Places) -> DataFrame:
             F.expr("min(_rest) AS rest"),
             F.expr(f"max({AT}) AS top"),
             F.expr(f"max_by({US}, {AT}) AS last_us"),
-            F.expr(f"count_if({OLD}) AS n_old"),
+            F.expr(f"count_if({OLD} AND {AT} IS NOT NULL) AS n_old"),
             F.expr(f"count_if({NEW}) AS n_new"),
             F.expr(f"count_if({NEW} AND {US} IS NOT NULL) AS n_late"),
             F.expr(f"count_if(NOT {OLD} AND NOT {NEW}) AS n_on_time"),
