@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from laxity.core.holes import BEGINNING, END, Holes
-from laxity.spark.revising.emission import told
+from laxity.spark.revising.emission import with_status
 from laxity.spark.revising.holes import OPEN
 from laxity.spark.revising.places import KEY
 from laxity.spark.revising.retained import Keys
@@ -86,7 +86,9 @@ def test_same_as_core_which_answers_are_final(
     spark: SparkSession, cases: list[list[list[Hole]]]
 ) -> None:
     found = in_one_job(
-        told(answers(spark, len(of)), keys_with(spark, world, of), world.places, world.moment)
+        with_status(
+            answers(spark, len(of)), keys_with(spark, world, of), world.places, world.moment
+        )
         for world, of in zip(WORLDS, cases, strict=True)
     )
     same_in_all(found, cases, statuses, lambda nr, of: may_change(WORLDS[nr], of))
@@ -96,21 +98,23 @@ def test_same_as_core_which_answers_are_final(
 def test_answers_keep_their_columns(spark: SparkSession) -> None:
     world = WORLDS[0]
     given = answers(spark, 1)
-    first = told(given, keys_with(spark, world, [[]]), world.places, world.moment)
+    first = with_status(given, keys_with(spark, world, [[]]), world.places, world.moment)
     assert first.columns == [*given.columns, "_status", "_revision"]
 
 
 def test_keys_that_are_not_in_doubt_have_final_answers(spark: SparkSession) -> None:
     """Whether none is, or others are."""
     world, hole = WORLDS[0], Hole(-5, 5, -4, 4)
-    nobody = told(answers(spark, 4), None, world.places, world.moment)
+    nobody = with_status(answers(spark, 4), None, world.places, world.moment)
     others = Keys(keys_with(spark, world, [[hole]] * 2).rows, 2, dict)
-    found = in_one_job([nobody, told(answers(spark, 4), others, world.places, world.moment)])
+    found = in_one_job([nobody, with_status(answers(spark, 4), others, world.places, world.moment)])
     assert {row["_status"] for rows in found[0].values() for row in rows} == {"final"}
     assert {row["_status"] for nr in (2, 3) for row in found[1][nr]} == {"final"}
     assert {row["_status"] for nr in (0, 1) for row in found[1][nr]} == {"final", "tentative"}
 
 
 def test_where_rows_are_not_counted_no_answer_is_final(spark: SparkSession) -> None:
-    (found,) = in_one_job([told(answers(spark, 2), None, UNCOUNTED.places, UNCOUNTED.moment)])
+    (found,) = in_one_job(
+        [with_status(answers(spark, 2), None, UNCOUNTED.places, UNCOUNTED.moment)]
+    )
     assert {row["_status"] for rows in found.values() for row in rows} == {"tentative"}
