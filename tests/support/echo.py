@@ -9,9 +9,8 @@ from laxity.contract import PromiseTerms
 from laxity.core.ledger import Fates
 from laxity.core.stage_report import StageReport, shown
 from laxity.registry import System, register
-from laxity.spark.engine.context import BatchContext
 from laxity.spark.engine.planned import Counts, Needs, Planned, StageResult
-from laxity.spark.engine.stage import Stage
+from laxity.spark.engine.stage import BatchContext, Stage
 from laxity.spark.rows.columns import EVENT_US
 
 MOST = "rows a batch"

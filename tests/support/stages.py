@@ -8,9 +8,8 @@ from pyspark.sql import functions as F
 
 from laxity.core.ledger import Fates
 from laxity.core.report import Decision
-from laxity.spark.engine.context import BatchContext
 from laxity.spark.engine.planned import Counts, Needs, Planned, StageResult
-from laxity.spark.engine.stage import Stage
+from laxity.spark.engine.stage import BatchContext, Stage
 from laxity.spark.rows.columns import EVENT_US
 
 SECOND = 1_000_000

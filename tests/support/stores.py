@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from laxity.core.ledger import Ledger
 from laxity.spark.rows.background import BackgroundJobs
-from laxity.spark.storage.checkpoint import Commit
+from laxity.spark.storage.commit import Commit
 from laxity.spark.storage.files import LocalFiles
 from laxity.spark.storage.resident import ResidentTables
 from laxity.spark.storage.segments import sweep

@@ -9,9 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from laxity.core.holes import BEGINNING, END, Holes
 from laxity.spark.revising.emission import with_status
-from laxity.spark.revising.holes import OPEN
-from laxity.spark.revising.places import KEY
-from laxity.spark.revising.retained import Keys
+from laxity.spark.revising.holes import Keys
+from laxity.spark.revising.marks import KEY, OPEN
 from support.one_key import Hole
 from support.worlds import (
     UNCOUNTED,

@@ -6,7 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from laxity.core.holes import BEGINNING, END, Holes
-from laxity.spark.revising.holes import LEAVING, N_BETWEEN, OPEN, found_out, left_behind
+from laxity.spark.revising.holes import N_BETWEEN, found_out, left_behind
+from laxity.spark.revising.marks import LEAVING, OPEN
 from support.one_key import Hole, Key, Row, as_told, counted, held, holes_of, keys, seen_rows
 from support.worlds import COUNTED, UNCOUNTED, drawn, in_one_job, same_in_all
 

@@ -12,10 +12,6 @@ from laxity.core.holes import BEGINNING
 from laxity.core.triggers import Trigger, Waiting, eager, lazy
 from laxity.sim.retained import Retained, Terms, rows_of
 from laxity.spark.revising.late_rows import (
-    BESIDE,
-    DUE,
-    LATE,
-    REASON,
     THERE,
     UNEXPECTED,
     UNNUMBERED,
@@ -25,7 +21,8 @@ from laxity.spark.revising.late_rows import (
     settled,
     triggered,
 )
-from laxity.spark.revising.suspects import SuspectRows
+from laxity.spark.revising.marks import BESIDE, DUE, LATE, REASON
+from laxity.spark.revising.visible import SuspectRows
 from support.one_key import Hole, Key, Row, as_told, beside, holes_of, keys, points, seen_rows
 from support.worlds import COUNTED, UNCOUNTED, World, drawn, in_one_job, same_in_all
 

@@ -11,11 +11,11 @@ from pyspark.sql import functions as F
 
 import laxity as lx
 from laxity.core.revise import merged
-from laxity.spark.revising.late_rows import LATE, LateRows
-from laxity.spark.revising.places import KEY
+from laxity.spark.revising.holes import Keys
+from laxity.spark.revising.late_rows import LateRows
+from laxity.spark.revising.marks import KEY, LATE
 from laxity.spark.revising.reevaluation import Replay, may_change
-from laxity.spark.revising.retained import Keys
-from laxity.spark.revising.suspects import SuspectRows
+from laxity.spark.revising.visible import SuspectRows
 from support.one_key import Key, keys, seen_rows
 from support.worlds import COUNTED, UNCOUNTED, World, drawn, frame, in_one_job, same_in_all
 

@@ -8,16 +8,8 @@ import pytest
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
-from laxity.spark.revising.suspects import (
-    FRESH,
-    LATELY,
-    NOTED,
-    ON_TIME,
-    late_keys,
-    summed,
-    suspects,
-)
-from laxity.spark.revising.visible import NEW, OLD
+from laxity.spark.revising.marks import FRESH, LATELY, NEW, NOTED, OLD, ON_TIME
+from laxity.spark.revising.suspects import late_keys, summed, suspects
 from support.one_key import Hole, Key, Row, counted, holes_of, keys, seen_rows
 from support.worlds import (
     UNCOUNTED,

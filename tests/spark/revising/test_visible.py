@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from laxity.core.holes import BEGINNING
 from laxity.sim.retained import LATE, ON_TIME, TOO_LATE, Retained, Terms, rows_of
-from laxity.spark.revising.visible import NEW, OLD, WAITED, VisibleRows, lateness, too_late
+from laxity.spark.revising.marks import NEW, OLD, WAITED
+from laxity.spark.revising.visible import VisibleRows, lateness, too_late
 from support.worlds import World, drawn, frame, in_one_job, same_in_all, uncounted
 
 pytestmark = pytest.mark.spark

@@ -12,7 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import laxity as lx
-from laxity.spark.storage.checkpoint import FORMAT, read_last_commit
+from laxity.spark.storage.checkpoint import read_last_commit
+from laxity.spark.storage.commit import FORMAT
 from laxity.spark.storage.files import LocalFiles
 from support import feeds, readings, traces
 

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from laxity.errors import StateError
 from laxity.spark.rows.background import BackgroundJobs
-from laxity.spark.storage.checkpoint import Segment, Table
+from laxity.spark.storage.commit import Segment, Table
 from laxity.spark.storage.segments import FAN, fold
 from support.stores import Store
 

@@ -4,7 +4,7 @@ It is measured on batches of a row or two, with the sources, the state and the s
 pipeline, but neither its other stages nor its sink: so a deadline below it cannot be kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +14,6 @@ from pyspark.sql.types import StructField, StructType
 from laxity.contract import Contract
 from laxity.core.slack import Fixed
 from laxity.core.tuned import refuse_below_floor
-from laxity.spark.api.sinks import memory
-from laxity.spark.engine.batch import BatchRunner, Plan
 from laxity.spark.engine.batch_stats import packed
 from laxity.spark.engine.branch import Branch
 from laxity.spark.merging.tuning import tuned_by, with_rule
@@ -26,16 +24,23 @@ from laxity.spark.storage.files import Files
 FOLDER = "floor"
 PROBES = 4  # batches; the first ones warm Java up
 
+Protocol = Callable[[Branch, Checkpoint], Callable[[DataFrame, int], None]]
 
-def check_deadline(branch: Branch, rows: DataFrame, held: Checkpoint, every_us: int) -> None:
-    """Refuse a tuned query's deadline if it lies below the floor, which is measured now."""
+
+def check_deadline(
+    branch: Branch, rows: DataFrame, held: Checkpoint, every_us: int, protocol: Protocol
+) -> None:
+    """Refuse a tuned query's deadline if it lies below the floor, which is measured now.
+
+    `protocol` makes what runs the batches of a branch, given a checkpoint.
+    """
     rule = tuned_by(branch)
     if rule is not None:
-        batch_us = _batch_us(branch, rows, held.files)
+        batch_us = _batch_us(branch, rows, held.files, protocol)
         refuse_below_floor(rule.deadline, batch_us, every_us)
 
 
-def _batch_us(branch: Branch, rows: DataFrame, files: Files) -> int:
+def _batch_us(branch: Branch, rows: DataFrame, files: Files, protocol: Protocol) -> int:
     """What the quickest of a few tiny batches takes, to the millisecond."""
     files.delete(FOLDER)
     merges = branch.each(lambda one: replace(one, stages=one.stages[:1]))
@@ -53,13 +58,13 @@ def _batch_us(branch: Branch, rows: DataFrame, files: Files) -> int:
     )
     held = Checkpoint(rows.sparkSession, f"{files.uri}/{FOLDER}", contract)
     try:
-        runner = BatchRunner(Plan(FOLDER, plain, memory(), True, None), held)
+        run = protocol(plain, held)
         names = [source.name for source in sources]
         took_us = []
         for batch_id in range(PROBES):
             few = packed(_few(rows.sparkSession, rows.schema, names), names)
             began_us = now_us()
-            runner(few, batch_id)
+            run(few, batch_id)
             took_us.append(now_us() - began_us)
     finally:
         held.release()

@@ -6,17 +6,35 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from laxity.contract import Contract
 from laxity.core.report import Report
 from laxity.errors import EngineError
-from laxity.spark.engine.batch import BatchRunner
 from laxity.spark.storage.checkpoint import Checkpoint
 from laxity.spark.storage.reports import read_reports
 
 TRIES = 60  # until a run of one batch finds that time has gone on
+
+
+class Runner(Protocol):
+    """What a query asks of the batch protocol; `busy` is held while a batch runs."""
+
+    busy: Any
+    stopping: bool
+    error: Exception | None
+
+    @property
+    def drained(self) -> bool:
+        """Whether the last batch let everything out."""
+
+    def drain(self) -> None:
+        """Let the next batch be the last."""
+
+    def left(self) -> str:
+        """What is still to come, in words."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +44,7 @@ class Running:
     `once` starts a run of one batch over all there is; `ends`: the trigger does not go on for ever.
     """
 
-    runner: BatchRunner
+    runner: Runner
     checkpoint: Checkpoint
     once: Callable[[], StreamingQuery]
     ends: bool

@@ -14,8 +14,9 @@ from pyspark.sql.types import StructType
 from laxity.contract import Contract, StageTerms
 from laxity.durations import Duration, duration_us, show_us
 from laxity.errors import ConfigError
-from laxity.spark.api.floor import check_deadline
+from laxity.spark.api.floor import FOLDER, check_deadline
 from laxity.spark.api.query import Query, Running
+from laxity.spark.api.sinks import memory
 from laxity.spark.engine.batch import BatchRunner, Plan
 from laxity.spark.engine.batch_stats import packed
 from laxity.spark.engine.branch import Branch
@@ -68,7 +69,7 @@ class Launch:
         end: Callable[[], object] = _nothing
         try:
             if interval is not None:
-                check_deadline(self.branch, self.rows, held, every_us)
+                check_deadline(self.branch, self.rows, held, every_us, _into_memory)
             branch, end = fitted_in_background(self.branch)
             sink.open(spark, held.identity.id, held.last_id)
             dated = "_arrival" in self.schema.names
@@ -108,6 +109,11 @@ class Launch:
         writer = rows.writeStream.queryName(name).foreachBatch(runner)
         writer = writer.option("checkpointLocation", checkpoint)
         return writer.trigger(**trigger).start()
+
+
+def _into_memory(branch: Branch, held: Checkpoint) -> BatchRunner:
+    """The batch protocol of a branch whose results nobody wants."""
+    return BatchRunner(Plan(FOLDER, branch, memory(), True, None), held)
 
 
 def prepare(conf: RuntimeConfig, checkpoint: str) -> None:

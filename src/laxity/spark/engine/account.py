@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from laxity.core.ledger import Fates, Ledger
 from laxity.errors import ContractError
-from laxity.spark.engine.branch_result import BranchResult, Step
+from laxity.spark.engine.branch import BranchResult, Step
 from laxity.spark.storage.rejected_rows import Posted
 
 NOTHING = Fates()

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from laxity.spark.engine.context import BatchContext
 from laxity.spark.engine.planned import Needs, Planned, StageResult
-from laxity.spark.engine.stage import Stage
+from laxity.spark.engine.stage import BatchContext, Stage
 
 
 @dataclass(frozen=True)

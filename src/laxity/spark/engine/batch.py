@@ -29,19 +29,19 @@ from laxity.core.report import Latency, Promise, Report, stage_reports
 from laxity.errors import StateError
 from laxity.spark.engine.account import Accounts, after, settled
 from laxity.spark.engine.batch_stats import read_latency
-from laxity.spark.engine.branch import Branch
-from laxity.spark.engine.branch_result import BranchResult, Step
+from laxity.spark.engine.branch import Branch, BranchResult, Step
 from laxity.spark.engine.branch_runner import BranchRunner
-from laxity.spark.engine.context import Batch
 from laxity.spark.engine.failures import explained
 from laxity.spark.engine.output import Output
 from laxity.spark.engine.phases import Phases
 from laxity.spark.engine.rejected import post_rejected
 from laxity.spark.engine.sink import Sink
+from laxity.spark.engine.stage import Batch
 from laxity.spark.rows.background import BackgroundJobs
 from laxity.spark.rows.measure import Numbers
 from laxity.spark.rows.wall import now_us
-from laxity.spark.storage.checkpoint import Checkpoint, Commit
+from laxity.spark.storage.checkpoint import Checkpoint
+from laxity.spark.storage.commit import Commit
 from laxity.spark.storage.resident import ResidentTables
 from laxity.spark.storage.segments import sweep
 from laxity.spark.storage.state import Tables

@@ -25,10 +25,9 @@ from laxity.spark.engine.batch_stats import (
     packed,
     unpacked,
 )
-from laxity.spark.engine.branch import Branch, made_rows, sources_rows, together
-from laxity.spark.engine.branch_result import BranchResult, Step
-from laxity.spark.engine.context import Batch, BatchContext
+from laxity.spark.engine.branch import Branch, BranchResult, Step, made_rows, sources_rows, together
 from laxity.spark.engine.planned import Needs
+from laxity.spark.engine.stage import Batch, BatchContext
 from laxity.spark.rows.materialize import Loan, materialized
 from laxity.spark.rows.measure import Numbers, measure, observe
 from laxity.spark.rows.partitioning import co_partitioned

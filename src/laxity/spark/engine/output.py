@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 
 from laxity.spark.engine.batch_stats import arrival_columns, n_results
-from laxity.spark.engine.branch_result import BranchResult
+from laxity.spark.engine.branch import BranchResult
 from laxity.spark.engine.sink import Sink
 from laxity.spark.rows.measure import Numbers, measure, observe
 from laxity.spark.rows.partitioning import in_order

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from laxity.spark.engine.branch_result import BranchResult
+from laxity.spark.engine.branch import BranchResult
 from laxity.spark.storage.rejected_rows import (
     DEAD,
     LATE,

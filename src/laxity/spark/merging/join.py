@@ -21,9 +21,8 @@ from pyspark.sql import functions as F
 from laxity.core.merge import Read
 from laxity.core.progress import Frontier
 from laxity.durations import show_us
-from laxity.spark.engine.context import BatchContext
 from laxity.spark.engine.planned import Counts, Planned, StageResult
-from laxity.spark.engine.stage import Stage
+from laxity.spark.engine.stage import BatchContext, Stage
 from laxity.spark.rows.columns import EVENT_US
 from laxity.spark.rows.partitioning import coalesced
 from laxity.spark.rows.runtime_literal import runtime_literal

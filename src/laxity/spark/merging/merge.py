@@ -21,9 +21,8 @@ from laxity.core.slack import Seen
 from laxity.core.tuned import SEEN, Shared, Tuned
 from laxity.core.tuner import TUNING, tuning_of
 from laxity.durations import show_us
-from laxity.spark.engine.context import BatchContext
 from laxity.spark.engine.planned import Count, Counts, Needs, Order, Planned, StageResult
-from laxity.spark.engine.stage import Stage
+from laxity.spark.engine.stage import BatchContext, Stage
 from laxity.spark.merging.counts import NOTHING, MergeCounts, NewRows
 from laxity.spark.rows.columns import CAME, EVENT_US, RANK, rank_of
 from laxity.spark.rows.measure import Numbers

@@ -9,10 +9,11 @@ from pyspark.sql import functions as F
 from laxity.core.moment import Moment
 from laxity.spark.revising.app import App, Evaluation
 from laxity.spark.revising.findings import Findings
-from laxity.spark.revising.holes import OPEN, meets
-from laxity.spark.revising.places import KEY, Places, small
+from laxity.spark.revising.holes import Keys, meets
+from laxity.spark.revising.marks import KEY, OPEN
+from laxity.spark.revising.places import Places, small
 from laxity.spark.revising.reevaluation import Replay, may_change
-from laxity.spark.revising.retained import Keys, Retained
+from laxity.spark.revising.retained import Retained
 from laxity.spark.rows.columns import EVENT_US
 from laxity.spark.rows.results import FINAL, RETRACTED, REVISED, TENTATIVE
 from laxity.spark.rows.runtime_literal import runtime_literal

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from laxity.core.holes import BEGINNING
 from laxity.core.ledger import Fates
 from laxity.core.moment import Moment, ReviseState
+from laxity.spark.revising.holes import Keys
 from laxity.spark.revising.late_rows import LateRows, fates_of
-from laxity.spark.revising.retained import Keys
 from laxity.spark.rows.results import RETRACTED, REVISED, TENTATIVE
 
 NO_RESULTS = {"first": 0, "tentative": 0, "revised": 0, "retracted": 0}

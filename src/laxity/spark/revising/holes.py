@@ -5,22 +5,57 @@ order: `lo` and `hi` are the neighbours' coordinates, `first_us` and `last_us` t
 `listed` those that are in the table of holes already.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.holes import BEGINNING, END
 from laxity.core.moment import Moment
-from laxity.spark.revising.late_rows import DUE, LATE, fates, hole_before
-from laxity.spark.revising.places import AT, KEY, US, Places
-from laxity.spark.revising.suspects import FRESH, NOTED
-from laxity.spark.revising.visible import NEW, OLD
+from laxity.spark.revising.marks import (
+    AT,
+    DUE,
+    FRESH,
+    KEY,
+    LATE,
+    LEAVING,
+    NEW,
+    NOTED,
+    OLD,
+    OPEN,
+    US,
+    fates,
+)
+from laxity.spark.revising.places import Places, hole_before
 from laxity.spark.rows.runtime_literal import runtime_sql
 
-OPEN = "_holes"  # a key's open holes
 N_BETWEEN = f"size(filter({OPEN}, h -> h.lo <> {BEGINNING}L AND h.hi <> {END}L))"
-LEAVING = "_leaving"  # its rows that are not recent any more, and near a hole
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What is found out about each key in doubt, one row each, about `n_keys` of them.
+
+    What was `counted` is known once a job has read them: the `keys`, the fates of their late rows,
+    the holes `between` rows, those `left` behind, which are new in the table of holes, and the rows
+    that are `leaving` the recent ones.
+    """
+
+    rows: DataFrame
+    n_keys: int
+    counted: Callable[[], Mapping[str, int | None]]
+
+    @cached_property
+    def n(self) -> dict[str, int]:
+        """How many there are."""
+        return {name: number or 0 for name, number in self.counted().items()}
+
+    @property
+    def holes(self) -> DataFrame:
+        """The keys with open holes, and these."""
+        return self.rows.where(F.size(OPEN) > 0).select(KEY, OPEN)
 
 
 def found_out(rows: DataFrame, places: Places, moment: Moment, columns: Sequence[str]) -> DataFrame:

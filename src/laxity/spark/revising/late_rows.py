@@ -18,15 +18,26 @@ from laxity.core.moment import Moment
 from laxity.core.report import Decision
 from laxity.core.triggers import Trigger, Waiting, trigger_of
 from laxity.errors import ConfigError
-from laxity.spark.revising.places import AT, US, Places
-from laxity.spark.revising.suspects import LATELY, NOTED, OF_KEY, ON_TIME, SuspectRows
-from laxity.spark.revising.visible import NEW, OLD, WAITED
+from laxity.spark.revising.marks import (
+    AT,
+    BESIDE,
+    DUE,
+    LATE,
+    LATELY,
+    NEW,
+    NOTED,
+    OF_KEY,
+    OLD,
+    ON_TIME,
+    REASON,
+    US,
+    WAITED,
+    WAITS,
+)
+from laxity.spark.revising.places import Places, hole_before
+from laxity.spark.revising.visible import SuspectRows
 from laxity.spark.rows.runtime_literal import runtime_literal, runtime_sql
 
-DUE = "_due"
-REASON = "_reason"
-BESIDE = "_beside"  # the neighbour of a row that is now its key's last; null for others
-LATE = "_late"  # the times of a key's rows that are due
 THERE = "late, and a row is already there"
 UNEXPECTED = "late, and no row is missing there"
 UNNUMBERED = "late, and without a number"
@@ -75,7 +86,7 @@ class LateRows:
 
     def waiting(self) -> DataFrame:
         """The rows that go on waiting."""
-        return as_came(self.suspect_rows.rows.where(_WAITS))
+        return as_came(self.suspect_rows.rows.where(WAITS))
 
     def dead(self) -> DataFrame:
         """The rows that were not expected, with the reason."""
@@ -88,9 +99,6 @@ _OURS = {OLD, NEW, WAITED, DUE, REASON, BESIDE, LATE, *OF_KEY}
 def as_came(rows: DataFrame) -> DataFrame:
     """Rows in doubt as they came, but for their places."""
     return rows.drop(*_OURS)
-
-
-_WAITS = f"{NEW} AND NOT {DUE} AND {REASON} IS NULL"
 
 
 def undisputed(rows: DataFrame) -> DataFrame:
@@ -160,15 +168,6 @@ def new_holes(due: DataFrame, places: Places, moment: Moment) -> DataFrame:
     return holes.where(f"h.hi - h.lo > {places.step}").selectExpr(*places.names, *told)
 
 
-def hole_before(places: Places, moment: Moment) -> str:
-    """What is missing, if anything, before such a row, as SQL; null for all others."""
-    margin_us = places.margin_us
-    last = f"{DUE} AND {BESIDE} IS NOT NULL AND {US} <= {runtime_sql(moment.answered_us, US)}"
-    first_us = f"IF({BESIDE}.at = {BEGINNING}L, {BEGINNING}L, {BESIDE}.us + {margin_us})"
-    times = f"{first_us} AS first_us, {US} - {margin_us} AS last_us"
-    return f"IF({last}, struct({BESIDE}.at AS lo, {AT} AS hi, {times}), NULL)"
-
-
 def triggered(rows: DataFrame, trigger: Trigger, places: Places, moment: Moment) -> DataFrame:
     """The rows with `_due`: late, and their key's trigger holds or their time has run out.
 
@@ -188,16 +187,6 @@ def triggered(rows: DataFrame, trigger: Trigger, places: Places, moment: Moment)
     due = F.col(NEW) & F.col(REASON).isNull() & (F.coalesce(DUE, F.lit(False)) | ~in_time)
     rows = rows.withColumn(DUE, due)
     return rows.withColumn(LATE, F.expr(f"collect_set(IF({DUE}, {US}, NULL)) {of_key}"))
-
-
-def fates(moment: Moment) -> dict[str, str]:
-    """Which of the rows in doubt are due, wait, and are dead, as SQL."""
-    return {
-        "due": DUE,
-        "waiting": _WAITS,
-        "dead": f"{REASON} IS NOT NULL",
-        "behind": f"{DUE} AND {US} <= {runtime_sql(moment.answered_us, US)}",
-    }
 
 
 def fates_of(seen: Mapping[str, int], late_rows: LateRows | None) -> Fates:

@@ -6,13 +6,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType, StructType
 
+from laxity.core.holes import BEGINNING
+from laxity.core.moment import Moment
 from laxity.durations import Duration, duration_us
 from laxity.errors import ConfigError
+from laxity.spark.revising.marks import AT, BESIDE, DUE, KEY, US
 from laxity.spark.rows.columns import quoted_name
 from laxity.spark.rows.partitioning import co_partitioned
+from laxity.spark.rows.runtime_literal import runtime_sql
 
 FEW = 200_000  # rows that can be sent to every executor
-KEY, US, AT = "_key", "_us", "_at"  # beside a row's own columns, while a batch is worked on
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,15 @@ class Places:
     def without(rows: DataFrame) -> DataFrame:
         """The rows as they were."""
         return rows.drop(KEY, US, AT)
+
+
+def hole_before(places: Places, moment: Moment) -> str:
+    """What is missing before a late row that is now its key's last, as SQL; null for all others."""
+    margin_us = places.margin_us
+    last = f"{DUE} AND {BESIDE} IS NOT NULL AND {US} <= {runtime_sql(moment.answered_us, US)}"
+    first_us = f"IF({BESIDE}.at = {BEGINNING}L, {BEGINNING}L, {BESIDE}.us + {margin_us})"
+    times = f"{first_us} AS first_us, {US} - {margin_us} AS last_us"
+    return f"IF({last}, struct({BESIDE}.at AS lo, {AT} AS hi, {times}), NULL)"
 
 
 def places_in(

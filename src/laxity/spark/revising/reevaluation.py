@@ -15,10 +15,10 @@ from pyspark.sql.types import StructType
 
 from laxity.core.moment import Moment
 from laxity.spark.revising.app import OWN, App
-from laxity.spark.revising.late_rows import DUE, LATE, LateRows, as_came
-from laxity.spark.revising.places import KEY, US, Places, small
-from laxity.spark.revising.retained import Keys
-from laxity.spark.revising.visible import OLD
+from laxity.spark.revising.holes import Keys
+from laxity.spark.revising.late_rows import LateRows, as_came
+from laxity.spark.revising.marks import DUE, KEY, LATE, OLD, US
+from laxity.spark.revising.places import Places, small
 from laxity.spark.rows.results import FINAL, RETRACTED, REVISED, TENTATIVE
 from laxity.spark.rows.runtime_literal import runtime_literal, runtime_sql
 

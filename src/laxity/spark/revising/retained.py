@@ -16,20 +16,21 @@ Where executors live in the driver, the next batch finds the tables at hand, a k
 place, and reads them only after a restart.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.moment import CONTEXTS, JOINED, N_BUCKETS, RECENT, Moment
 from laxity.spark.revising.column_pruning import PrunedColumns
-from laxity.spark.revising.holes import LEAVING, N_BETWEEN, OPEN, found_out, left_behind
-from laxity.spark.revising.late_rows import LateRows, fates
-from laxity.spark.revising.places import KEY, US, Places, of_keys
-from laxity.spark.revising.suspects import FRESH, SuspectRows, late_keys, summed, suspects
-from laxity.spark.revising.visible import OLD, VisibleRows, kept_before
+from laxity.spark.revising.holes import N_BETWEEN, Keys, found_out, left_behind
+from laxity.spark.revising.late_rows import LateRows
+from laxity.spark.revising.marks import FRESH, LEAVING, OLD, US, fates
+from laxity.spark.revising.places import Places, of_keys
+from laxity.spark.revising.suspects import SuspectKeys, late_keys, summed, suspects
+from laxity.spark.revising.visible import SuspectRows, VisibleRows, kept_before
 from laxity.spark.rows.background import BackgroundJobs
 from laxity.spark.rows.columns import EVENT_US, quoted_name
 from laxity.spark.rows.materialize import Loan, in_one_process, materialized
@@ -42,39 +43,6 @@ HOLES, WAITING = "holes", "waiting"
 DOUBTED = "doubted"  # the folder of all tables but `recent`: each gets few rows in a batch
 
 Added = Callable[[], dict[int, int]]  # rows added to a table, by bucket; asked after the write
-
-
-@dataclass(frozen=True)
-class SuspectKeys:
-    """The keys in doubt, one row each; how many, and how many of them have no recent row."""
-
-    rows: DataFrame
-    keys: int
-    fresh: int
-
-
-@dataclass(frozen=True)
-class Keys:
-    """What is found out about each key in doubt, one row each, about `n_keys` of them.
-
-    What was `counted` is known once a job has read them: the `keys`, the fates of their late rows,
-    the holes `between` rows, those `left` behind, which are new in the table of holes, and the rows
-    that are `leaving` the recent ones.
-    """
-
-    rows: DataFrame
-    n_keys: int
-    counted: Callable[[], Mapping[str, int | None]]
-
-    @cached_property
-    def n(self) -> dict[str, int]:
-        """How many there are."""
-        return {name: number or 0 for name, number in self.counted().items()}
-
-    @property
-    def holes(self) -> DataFrame:
-        """The keys with open holes, and these."""
-        return self.rows.where(F.size(OPEN) > 0).select(KEY, OPEN)
 
 
 @dataclass(frozen=True)

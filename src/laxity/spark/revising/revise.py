@@ -16,9 +16,8 @@ from laxity.core.ledger import Fates
 from laxity.core.moment import Moment, ReviseState
 from laxity.core.triggers import Trigger
 from laxity.durations import show_time, show_us
-from laxity.spark.engine.context import BatchContext
 from laxity.spark.engine.planned import Needs, Planned, StageResult
-from laxity.spark.engine.stage import Stage
+from laxity.spark.engine.stage import BatchContext, Stage
 from laxity.spark.revising.app import App
 from laxity.spark.revising.column_pruning import PrunedColumns
 from laxity.spark.revising.emission import with_status

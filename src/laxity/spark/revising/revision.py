@@ -13,17 +13,16 @@ from pyspark.sql import DataFrame
 
 from laxity.core.moment import CONTEXTS, JOINED, RECENT, ReviseState
 from laxity.core.triggers import Trigger
-from laxity.spark.engine.context import BatchContext
 from laxity.spark.engine.planned import Counts, Planned, StageResult
+from laxity.spark.engine.stage import BatchContext
 from laxity.spark.revising.app import App, Evaluation
 from laxity.spark.revising.emission import Emission
 from laxity.spark.revising.findings import NO_RESULTS, Findings, by_status
 from laxity.spark.revising.late_rows import LateRows, decision, new_holes, settled, undisputed
 from laxity.spark.revising.places import Places
 from laxity.spark.revising.retained import Added, Retained
-from laxity.spark.revising.suspects import SuspectRows
 from laxity.spark.revising.time_shift import TimeShiftedQuery
-from laxity.spark.revising.visible import VisibleRows, too_late
+from laxity.spark.revising.visible import SuspectRows, VisibleRows, too_late
 from laxity.spark.rows.measure import Riding
 from laxity.spark.rows.results import keyed
 

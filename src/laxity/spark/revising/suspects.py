@@ -11,24 +11,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.moment import Moment
-from laxity.spark.revising.places import AT, KEY, US, Places
-from laxity.spark.revising.visible import NEW, OLD
+from laxity.spark.revising.marks import AT, FRESH, KEY, LATELY, NEW, NOTE, NOTED, OLD, ON_TIME, US
+from laxity.spark.revising.places import Places
 from laxity.spark.rows.runtime_literal import runtime_literal, runtime_sql
-
-FRESH = "_fresh"  # whether none of a key's counted rows is from the last span before this batch
-LATELY = "_lately"  # whether any of them is late
-ON_TIME = "_n_on_time"  # how many of a key's rows came on time
-NOTED = "_noted"  # a key's holes that were left behind
-_NOTE = "struct<lo: bigint, hi: bigint, first_us: bigint, last_us: bigint>"
-OF_KEY = (FRESH, LATELY, ON_TIME, NOTED)
 
 
 @dataclass(frozen=True)
-class SuspectRows:
-    """All rows known of the keys in doubt, a key's in one place; about `n_keys` of them."""
+class SuspectKeys:
+    """The keys in doubt, one row each; how many, and how many of them have no recent row."""
 
     rows: DataFrame
-    n_keys: int
+    keys: int
+    fresh: int
 
 
 def late_keys(rows: DataFrame, places: Places) -> DataFrame:
@@ -41,7 +35,7 @@ def late_keys(rows: DataFrame, places: Places) -> DataFrame:
         f"false AS {FRESH}",
         f"true AS {LATELY}",
         ON_TIME,
-        f"CAST(NULL AS array<{_NOTE}>) AS {NOTED}",
+        f"CAST(NULL AS array<{NOTE}>) AS {NOTED}",
     )
     return keys.where(NEW).selectExpr(f"{places.key_text} AS {KEY}", *said)
 
@@ -71,7 +65,7 @@ def suspects(keys: DataFrame, holes: DataFrame | None, places: Places, moment: M
     clean = F.coalesce(F.col("_full") & goes_on & ~F.col(FRESH), F.lit(False))
     found = keys.where(~clean & (F.col("_n") > 0))
     flags = FRESH, LATELY, ON_TIME
-    found = found.selectExpr(*places.names, *flags, f"CAST(NULL AS {_NOTE}) AS {NOTED}")
+    found = found.selectExpr(*places.names, *flags, f"CAST(NULL AS {NOTE}) AS {NOTED}")
     if holes is not None:  # with what is found, not joined: a key's are in one place
         kinds = f"CAST(NULL AS BOOLEAN) AS {FRESH}", f"CAST(NULL AS BOOLEAN) AS {LATELY}"
         note = "struct(_lo AS lo, _hi AS hi, _first_us AS first_us, _last_us AS last_us)"

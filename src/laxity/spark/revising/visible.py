@@ -6,12 +6,9 @@ from functools import cached_property, reduce
 from pyspark.sql import DataFrame
 
 from laxity.core.moment import Moment
+from laxity.spark.revising.marks import NEW, OLD, WAITED
 from laxity.spark.rows.columns import EVENT_US
 from laxity.spark.rows.runtime_literal import runtime_sql
-
-OLD = "_old"  # whether a row is kept from the batches before, and was on time or due there
-NEW = "_new"  # whether it is late, in this batch or since it waits; on time if neither
-WAITED = "_waited"  # whether it was late in a batch before
 
 
 @dataclass(frozen=True)
@@ -76,3 +73,11 @@ def too_late(rows: DataFrame, moment: Moment) -> DataFrame:
     """The rows that are not accepted any more, and by how much."""
     late_by = f"({moment.before_us}L - {EVENT_US}) / 1e6 AS late_by"
     return rows.where(lateness(moment)["too_late"]).selectExpr("*", late_by)
+
+
+@dataclass(frozen=True)
+class SuspectRows:
+    """All rows known of the keys in doubt, a key's in one place; about `n_keys` of them."""
+
+    rows: DataFrame
+    n_keys: int

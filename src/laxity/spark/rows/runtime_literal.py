@@ -8,7 +8,7 @@ instead, as long as its place there is not known beforehand.
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from laxity.spark.rows.columns import EVENT_US
+_EVENT_US = "unix_micros(_event)"
 
 
 def runtime_literal(value: int, beside: Column | None = None) -> Column:
@@ -19,7 +19,7 @@ def runtime_literal(value: int, beside: Column | None = None) -> Column:
     return F.get(F.array(number, number), beside.bitwiseAND(1).cast("int"))
 
 
-def runtime_sql(value: int, beside: str = EVENT_US) -> str:
+def runtime_sql(value: int, beside: str = _EVENT_US) -> str:
     """The same as SQL: one call of Java, where an expression of columns takes one for each part.
 
     >>> runtime_sql(7, "h.lo")

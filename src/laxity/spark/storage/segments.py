@@ -14,7 +14,7 @@ from pyspark.sql.types import StructField, StructType
 
 from laxity.spark.rows.columns import quoted_name
 from laxity.spark.rows.runtime_literal import runtime_sql
-from laxity.spark.storage.checkpoint import Commit, Segment, Table
+from laxity.spark.storage.commit import Commit, Segment, Table
 from laxity.spark.storage.files import Files
 
 FAN = 4  # so many segments of one level become one of the next

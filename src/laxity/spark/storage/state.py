@@ -26,7 +26,7 @@ from laxity.errors import StateError
 from laxity.spark.rows.background import BackgroundJobs
 from laxity.spark.rows.materialize import in_one_process
 from laxity.spark.rows.partitioning import ONE_TASK, coalesced
-from laxity.spark.storage.checkpoint import Segment, Table
+from laxity.spark.storage.commit import Segment, Table
 from laxity.spark.storage.files import Files
 from laxity.spark.storage.parquet_writer import write_parquet
 from laxity.spark.storage.resident import MANY, Chunk, ResidentTables, rows_in
