@@ -56,7 +56,7 @@ def checkpointing(rows: DataFrame) -> DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("fn", "used"),
+    ("fn", "pruned"),
     [
         (totals, ["meter", "kwh", "_event"]),
         (paired, ["meter", "n", "kwh", "_event"]),

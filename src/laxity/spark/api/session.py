@@ -1,16 +1,16 @@
 """An embedded Spark with sensible settings, or the one that is already there."""
 
-import logging
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from laxity.errors import EngineError
 from laxity.spark.api.java import find_java
+from laxity.spark.jvm.hadoop_files import omit_checksums
+from laxity.spark.jvm.java_process import mute_callbacks
 from laxity.spark.trace.source import TraceSource
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
@@ -62,7 +62,7 @@ def session(
 
 
 def _start(name: str, cores: str, memory: str | None, conf: dict[str, str]) -> SparkSession:
-    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)  # Laxity tells it itself
+    mute_callbacks()
     os.environ["JAVA_HOME"] = str(find_java().home())
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -74,19 +74,8 @@ def _start(name: str, cores: str, memory: str | None, conf: dict[str, str]) -> S
         spark = builder.getOrCreate()
     except Exception as error:
         raise EngineError(f"Spark did not start: {error}; `laxity doctor` looks for why") from error
-    _one_file_each(spark)
+    omit_checksums(spark)
     return spark
-
-
-def _one_file_each(spark: SparkSession) -> None:
-    """Write local files without a second one for its checksum.
-
-    Hadoop starts a process for the rights of every file it makes. What was written with a checksum
-    is still read with it.
-    """
-    jvm: Any = spark._jvm
-    root = jvm.org.apache.hadoop.fs.Path("file:///")
-    root.getFileSystem(spark._jsc.hadoopConfiguration()).setWriteChecksum(False)
 
 
 def default_memory() -> str:

@@ -21,6 +21,7 @@ from laxity.contract import Contract
 from laxity.core.ledger import Ledger
 from laxity.core.report import Report
 from laxity.errors import StateError
+from laxity.spark.jvm.java_process import java_pid
 from laxity.spark.storage.files import Files, open_files
 from laxity.spark.storage.lock import Lock
 from laxity.spark.storage.reports import ReportLog
@@ -93,8 +94,7 @@ class Checkpoint:
 
     def __init__(self, spark: "SparkSession", path: str, contract: Contract) -> None:
         self.files = open_files(path, spark)
-        jvm: Any = spark._jvm
-        self._lock = Lock(self.files, int(jvm.java.lang.ProcessHandle.current().pid()))
+        self._lock = Lock(self.files, java_pid(spark))
         try:
             self.identity = self._claim(contract)
             self._kept = [_read_commit(self.files, n) for n in commit_ids(self.files)[-KEEP:]]
