@@ -1,7 +1,6 @@
 """One Spark session for the whole run; most tests need none."""
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,7 +47,7 @@ def java_classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def spark(
-    java_folder: Path, java_classes: Path, tmp_path_factory: pytest.TempPathFactory
+    own_cache: Path, java_folder: Path, java_classes: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator["SparkSession"]:
     import laxity as lx
     from laxity.spark.api.session import QUIET
@@ -87,10 +86,10 @@ def work(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture(scope="module")
-def own_temp_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Traces that are made and kept go with the tests that made them."""
-    folder = tmp_path_factory.mktemp("traces")
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """What is made once and kept goes with the tests; processes that they start find it too."""
+    home = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tempfile, "tempdir", str(folder))
-        yield folder
+        patch.setenv("XDG_CACHE_HOME", str(home))
+        yield home

@@ -78,6 +78,17 @@ def test_doctor_fails_with_the_cure(monkeypatch: pytest.MonkeyPatch, capsys: Any
     assert "install it" in capsys.readouterr().out
 
 
+def test_doctor_shows_the_cache_folder_and_who_else_can_write_there(
+    told: Any, own_cache: Path
+) -> None:
+    assert str(own_cache / "laxity") in told("doctor", "--json")
+    (own_cache / "laxity").chmod(0o777)
+    try:
+        assert app(["doctor", "--json"]) == 1
+    finally:
+        (own_cache / "laxity").chmod(0o700)
+
+
 def test_bad_usage_is_two_and_a_wrong_checkpoint_one(work: Path) -> None:
     assert "--seconds must be at least 1, got 0" in fails("demo", "--seconds", "0", code=2)
     assert "is not a Laxity checkpoint" in fails("top", str(work), code=1)

@@ -16,6 +16,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
+from laxity.cache_folder import cache_folder
 from laxity.errors import EngineError
 from laxity.spark.api.java import find_java
 
@@ -97,6 +98,13 @@ def _memory() -> Finding:
     )
 
 
+def _cache() -> Finding:
+    try:
+        return Finding("cache folder", str(cache_folder()), ok=True)
+    except EngineError as error:
+        return Finding("cache folder", "not yours alone", ok=False, cure=str(error))
+
+
 def _disk() -> Finding:
     folder = tempfile.gettempdir()
     free_gb = shutil.disk_usage(folder).free / 2**30
@@ -124,6 +132,7 @@ LOOKS: list[Callable[[], Finding]] = [
     _package("pyarrow"),
     _package("pandas"),
     _memory,
+    _cache,
     _disk,
     _ports,
 ]

@@ -21,8 +21,6 @@ from laxity.spark.trace.files import locate, open_trace
 from laxity.spark.trace.options import parse_options
 from laxity.spark.trace.source import TraceReader, TraceSource
 
-pytestmark = pytest.mark.usefixtures("own_temp_dir")
-
 START_US = 1_767_225_600_000_000
 BUS = {"generator": "laxity.sim.workload:bus", "arg.seconds": "1", "arg.areas": "4"}
 Rows = list[dict[str, Any]]
