@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from laxity.spark.jvm.spark_version import spark_version
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -23,8 +25,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the tests that take long, no others")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """A Spark before 4.2 leaves it to Python to close what it read results from."""
+    if spark_version() < (4, 2):
+        config.addinivalue_line("filterwarnings", "ignore:unclosed .socket:ResourceWarning")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes long has a run of its own. The longest comes first: two processes end together."""
+    for item in items:
+        for mark in item.iter_markers("since"):
+            if spark_version() < mark.args:
+                item.add_marker(pytest.mark.skip(reason=f"Spark has it since {mark.args}"))
     asked = bool(config.getoption("--long"))
     others = [item for item in items if (item.get_closest_marker("long") is not None) != asked]
     config.hook.pytest_deselected(items=others)

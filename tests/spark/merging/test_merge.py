@@ -115,7 +115,7 @@ def test_sources_that_stop_or_never_start_stall_nothing_and_are_named(
 def test_a_released_row_that_is_not_written_stops_the_query(
     spark: SparkSession, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merge, "gathered", lambda rows, n_rows: rows.where("_seq != 3"))
+    monkeypatch.setattr(merge, "coalesced", lambda rows, n_rows: rows.where("_seq != 3"))
     for name in ("bus", "scats"):
         feeds.feed(work / name, feeds.rows(list(range(10))), [])
     with pytest.raises(ContractError, match="18 rows were released and 16 written"):

@@ -14,6 +14,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from laxity.spark.jvm.spark_version import spark_version
+
+_NEWER = () if spark_version() < (4, 3) else (False,)  # one more argument of a leaf
+_UNION = spark_version() >= (4, 1)  # of RDDs that lie alike
+
 
 @dataclass(frozen=True)
 class RddLeaf:
@@ -47,7 +52,7 @@ class RddLeaf:
         """The rows."""
         session, java = self.spark._jsparkSession, _java(self.spark._jvm)
         known = self._columns, self._rdd, self._laid, java.in_no_order, False, java.nothing
-        plan = java.leaf(*known, session, java.nothing, java.nothing, False)
+        plan = java.leaf(*known, session, java.nothing, java.nothing, *_NEWER)
         return DataFrame(java.rows(session, plan), self.spark)
 
     @property
@@ -68,7 +73,11 @@ def rows_of(leaves: Sequence[RddLeaf]) -> DataFrame:
     first, *others = leaves
     if not others:
         return first.rows
-    if len({leaf.place for leaf in leaves}) > 1 or not first.place.startswith("hashpart"):
+    if (
+        not _UNION
+        or len({leaf.place for leaf in leaves}) > 1
+        or not first.place.startswith("hashpart")
+    ):
         return reduce(DataFrame.union, (leaf.rows for leaf in leaves))
     java, n_places, columns = _java(first.spark._jvm), first._rdd.getNumPartitions(), first._columns
     if any(leaf.schema != first.schema for leaf in others):
