@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import laxity as lx
 from laxity.cli import app, main
 from laxity.cli.demo import summarise
-from laxity.cli.doctor import Finding
+from laxity.cli.doctor import Finding, _spark
 from support import traces
 
 
@@ -69,6 +69,24 @@ def test_doctor_finds_what_the_tests_run_on(told: Any) -> None:
     assert document["ok"]
     assert {one["what"] for one in document["findings"]} >= {"Java", "Python", "pyspark"}
     assert "pyspark" in told("doctor")
+
+
+@pytest.mark.parametrize(
+    ("installed", "ok", "says"),
+    [
+        ("4.3.0", True, "4.3.0"),
+        ("4.1.4", True, "4.1.4; rows_per_batch of a trace is not heeded"),
+        ("4.0.5", False, "Laxity runs on Spark 4.1 to 4.3: pip install 'pyspark[sql]==4.3.*'"),
+        ("4.4.0", False, "Laxity runs on Spark 4.1 to 4.3"),
+    ],
+)
+def test_doctor_says_what_a_version_of_spark_lacks(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any, installed: str, ok: bool, says: str
+) -> None:
+    monkeypatch.setattr("laxity.cli.doctor.version", lambda _: installed)
+    monkeypatch.setattr("laxity.cli.doctor.LOOKS", [_spark])
+    assert app(["doctor", "--json"]) == (0 if ok else 1)
+    assert says in capsys.readouterr().out
 
 
 def test_doctor_fails_with_the_cure(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -19,6 +19,7 @@ from rich.table import Table
 from laxity.cache_folder import cache_folder
 from laxity.errors import EngineError
 from laxity.spark.api.java import find_java
+from laxity.spark.jvm.spark_version import NEWEST, OLDEST, lacking, spark_version
 
 NEED_MEMORY_GB = 2
 NEED_DISK_GB = 1
@@ -78,6 +79,20 @@ def _java() -> Finding:
     return Finding("Java", f"{java.version} by {java.found} at {java.program}", ok=True)
 
 
+def _spark() -> Finding:
+    found = _package("pyspark")()
+    if not found.ok:
+        return found
+    number = spark_version(found.found)
+    first, last = (".".join(map(str, version)) for version in (OLDEST, NEWEST))
+    return Finding(
+        "pyspark",
+        "; ".join([found.found, *lacking(number)]),
+        OLDEST <= number <= NEWEST,
+        f"Laxity runs on Spark {first} to {last}: pip install 'pyspark[sql]=={last}.*'",
+    )
+
+
 def _package(name: str) -> Callable[[], Finding]:
     def look() -> Finding:
         try:
@@ -128,7 +143,7 @@ def _ports() -> Finding:
 LOOKS: list[Callable[[], Finding]] = [
     _python,
     _java,
-    _package("pyspark"),
+    _spark,
     _package("pyarrow"),
     _package("pandas"),
     _memory,

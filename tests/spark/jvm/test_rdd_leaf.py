@@ -27,7 +27,6 @@ def test_a_logical_rdd_can_be_made_of_columns_an_rdd_and_a_partitioning_and_is_n
 
 
 @pytest.mark.spark
-@pytest.mark.since(4, 1)
 def test_rdds_that_lie_alike_are_one_rdd_that_lies_so_too(spark: SparkSession) -> None:
     stored = [kept(co_partitioned(spark.range(n, n + 9), ["id"])) for n in (0, 5)]
     both = rows_of([RddLeaf.copied(one.rows) for one in stored])
@@ -74,7 +73,6 @@ def test_rows_made_anew_are_the_same_in_the_same_places(spark: SparkSession) -> 
 
 
 @pytest.mark.spark
-@pytest.mark.since(4, 1)
 def test_leaves_are_one_though_only_some_have_nulls(spark: SparkSession) -> None:
     sure = spark.range(3).selectExpr("id AS key", "array(id) AS some", "struct(id) AS one")
     sure = sure.where("key IS NOT NULL")

@@ -20,15 +20,15 @@ from laxity.spark.engine.batch_stats import packed
 from laxity.spark.engine.branch import Branch
 from laxity.spark.engine.sink import Sink
 from laxity.spark.jvm.class_cache import remember
-from laxity.spark.jvm.spark_version import spark_version
 from laxity.spark.merging.tuning import fitted_in_background
 from laxity.spark.storage.checkpoint import Checkpoint
 from laxity.spark.storage.files import is_local
 
 # how Spark writes what it notes of a query in its checkpoint
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-_WITHIN = "streaming" if spark_version() < (4, 1) else "streaming.checkpointing"
-PLAIN = f"org.apache.spark.sql.execution.{_WITHIN}.FileSystemBasedCheckpointFileManager"
+PLAIN = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 AVAILABLE_NOW: Literal["available_now"] = "available_now"
 
 

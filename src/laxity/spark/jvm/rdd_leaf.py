@@ -17,7 +17,6 @@ from pyspark.sql.types import StructType
 from laxity.spark.jvm.spark_version import spark_version
 
 _NEWER = () if spark_version() < (4, 3) else (False,)  # one more argument of a leaf
-_UNION = spark_version() >= (4, 1)  # of RDDs that lie alike
 
 
 @dataclass(frozen=True)
@@ -73,11 +72,7 @@ def rows_of(leaves: Sequence[RddLeaf]) -> DataFrame:
     first, *others = leaves
     if not others:
         return first.rows
-    if (
-        not _UNION
-        or len({leaf.place for leaf in leaves}) > 1
-        or not first.place.startswith("hashpart")
-    ):
+    if len({leaf.place for leaf in leaves}) > 1 or not first.place.startswith("hashpart"):
         return reduce(DataFrame.union, (leaf.rows for leaf in leaves))
     java, n_places, columns = _java(first.spark._jvm), first._rdd.getNumPartitions(), first._columns
     if any(leaf.schema != first.schema for leaf in others):

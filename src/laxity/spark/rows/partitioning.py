@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from laxity.spark.jvm.spark_version import spark_version
 from laxity.spark.rows.columns import quoted
 from laxity.spark.rows.runtime_literal import runtime_literal
 
 ONE_TASK = 100_000  # rows that one task is done with sooner than several are started
 
-BY_ID = spark_version() >= (4, 1)  # rows go where they are told to: `repartitionById`
 YEAR_ONE_US = -62_135_596_800_000_000  # no timestamp is older
 
 
@@ -42,7 +40,7 @@ def in_order(
     from_us, to_us = span_us
     if n_rows <= ONE_TASK:
         return rows.sortWithinPartitions(*order)
-    if not BY_ID or from_us is None or to_us is None or from_us < YEAR_ONE_US:
+    if from_us is None or to_us is None or from_us < YEAR_ONE_US:
         return rows.orderBy(*order)
     cores = rows.sparkSession.sparkContext.defaultParallelism
     past_us = F.greatest(F.unix_micros("_event") - runtime_literal(from_us), F.lit(0))
