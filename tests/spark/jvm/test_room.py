@@ -9,7 +9,7 @@ import pytest
 SOURCES = Path(__file__).parents[3] / "src" / "laxity"
 ROOM = SOURCES / "spark" / "jvm"
 DOORS = {"_jvm", "_jdf", "_jsc", "_jsparkSession", "_gateway", "_jrdd", "_jc", "_jsq"}
-DOORS |= {"_jreader", "_jwrite", "_sc"}
+DOORS |= {"_jreader", "_jwrite", "_jo", "_sc"}
 LIBRARIES = ("py4j", "pyspark.java_gateway")
 
 
