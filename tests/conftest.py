@@ -1,13 +1,14 @@
 """One Spark session for the whole run; most tests need none."""
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from laxity.spark.jvm.spark_version import spark_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,8 +25,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the tests that take long, no others")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """A Spark before 4.2 leaves it to Python to close what it read results from."""
+    if spark_version() < (4, 2):
+        config.addinivalue_line("filterwarnings", "ignore:unclosed .socket:ResourceWarning")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes long has a run of its own. The longest comes first: two processes end together."""
+    for item in items:
+        for mark in item.iter_markers("since"):
+            if spark_version() < mark.args:
+                item.add_marker(pytest.mark.skip(reason=f"Spark has it since {mark.args}"))
     asked = bool(config.getoption("--long"))
     others = [item for item in items if (item.get_closest_marker("long") is not None) != asked]
     config.hook.pytest_deselected(items=others)
@@ -48,7 +59,7 @@ def java_classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def spark(
-    java_folder: Path, java_classes: Path, tmp_path_factory: pytest.TempPathFactory
+    own_cache: Path, java_folder: Path, java_classes: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator["SparkSession"]:
     import laxity as lx
     from laxity.spark.api.session import QUIET
@@ -87,10 +98,10 @@ def work(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture(scope="module")
-def own_temp_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Traces that are made and kept go with the tests that made them."""
-    folder = tmp_path_factory.mktemp("traces")
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """What is made once and kept goes with the tests; processes that they start find it too."""
+    home = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tempfile, "tempdir", str(folder))
-        yield folder
+        patch.setenv("XDG_CACHE_HOME", str(home))
+        yield home

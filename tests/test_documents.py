@@ -49,5 +49,24 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+def test_what_each_spark_lacks_is_written_down_and_pinned() -> None:
+    from laxity.spark.jvm.spark_version import LACKS, NEWEST, OLDEST
+
+    page = (ROOT / "docs" / "spark-versions.md").read_text()
+    assert all(what in page.replace("`", "") for _, what in LACKS)
+    versions = [f"{OLDEST[0]}.{minor}" for minor in range(OLDEST[1], NEWEST[1])]
+    pins = {file.name for file in ROOT.glob("constraints-spark-*.txt")}
+    assert pins == {f"constraints-spark-{version}.txt" for version in versions}
+    needed = f'"pyspark[sql]>={versions[0]},<{NEWEST[0]}.{NEWEST[1] + 1}"'
+    assert needed in (ROOT / "pyproject.toml").read_text()
+
+
+def test_lx_knows_which_sparks_it_has_constraints_for() -> None:
+    command = [str(ROOT / "lx"), "test", "--spark", "3.5"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert told.returncode == 2
+    assert told.stderr == "lx: there are no constraints for Spark 3.5, only for: 4.1 4.2\n"
+
+
 def test_lx_is_a_shell_script_that_parses() -> None:
     subprocess.run(["sh", "-n", str(ROOT / "lx")], check=True)

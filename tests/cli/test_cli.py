@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import laxity as lx
 from laxity.cli import app, main
 from laxity.cli.demo import summarise
-from laxity.cli.doctor import Finding
+from laxity.cli.doctor import Finding, _spark
 from support import traces
 
 
@@ -71,11 +71,40 @@ def test_doctor_finds_what_the_tests_run_on(told: Any) -> None:
     assert "pyspark" in told("doctor")
 
 
+@pytest.mark.parametrize(
+    ("installed", "ok", "says"),
+    [
+        ("4.3.0", True, "4.3.0"),
+        ("4.1.4", True, "4.1.4; rows_per_batch of a trace is not heeded"),
+        ("4.0.5", False, "Laxity runs on Spark 4.1 to 4.3: pip install 'pyspark[sql]==4.3.*'"),
+        ("4.4.0", False, "Laxity runs on Spark 4.1 to 4.3"),
+    ],
+)
+def test_doctor_says_what_a_version_of_spark_lacks(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any, installed: str, ok: bool, says: str
+) -> None:
+    monkeypatch.setattr("laxity.cli.doctor.version", lambda _: installed)
+    monkeypatch.setattr("laxity.cli.doctor.LOOKS", [_spark])
+    assert app(["doctor", "--json"]) == (0 if ok else 1)
+    assert says in capsys.readouterr().out
+
+
 def test_doctor_fails_with_the_cure(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     missing = Finding("Java", "none", ok=False, cure="install it")
     monkeypatch.setattr("laxity.cli.doctor.LOOKS", [lambda: missing])
     assert app(["doctor"]) == 1
     assert "install it" in capsys.readouterr().out
+
+
+def test_doctor_shows_the_cache_folder_and_who_else_can_write_there(
+    told: Any, own_cache: Path
+) -> None:
+    assert str(own_cache / "laxity") in told("doctor", "--json")
+    (own_cache / "laxity").chmod(0o777)
+    try:
+        assert app(["doctor", "--json"]) == 1
+    finally:
+        (own_cache / "laxity").chmod(0o700)
 
 
 def test_bad_usage_is_two_and_a_wrong_checkpoint_one(work: Path) -> None:

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 import laxity as lx
 from laxity.spark.api.java import find_java
-from laxity.spark.api.session import QUIET, SETTINGS
+from laxity.spark.api.session import QUIET, settings_of
 from laxity.spark.api.stream import Stream
 from laxity.spark.engine import phases
 from laxity.spark.storage import files
@@ -45,7 +45,7 @@ def session() -> SparkSession:
     os.environ["JAVA_HOME"] = str(find_java().home())
     classes = Path(os.environ["CLASSES"])
     archive = "SharedArchiveFile" if classes.exists() else "ArchiveClassesAtExit"
-    conf: dict[str, Any] = SETTINGS | CONF | {JAVA: f"{CONF[JAVA]} -XX:{archive}={classes}"}
+    conf: dict[str, Any] = settings_of() | CONF | {JAVA: f"{CONF[JAVA]} -XX:{archive}={classes}"}
     return SparkSession.builder.master("local[2]").config(map=conf).getOrCreate()
 
 

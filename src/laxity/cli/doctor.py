@@ -16,8 +16,10 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
+from laxity.cache_folder import cache_folder
 from laxity.errors import EngineError
 from laxity.spark.api.java import find_java
+from laxity.spark.jvm.spark_version import NEWEST, OLDEST, lacking, spark_version
 
 NEED_MEMORY_GB = 2
 NEED_DISK_GB = 1
@@ -77,6 +79,20 @@ def _java() -> Finding:
     return Finding("Java", f"{java.version} by {java.found} at {java.program}", ok=True)
 
 
+def _spark() -> Finding:
+    found = _package("pyspark")()
+    if not found.ok:
+        return found
+    number = spark_version(found.found)
+    first, last = (".".join(map(str, version)) for version in (OLDEST, NEWEST))
+    return Finding(
+        "pyspark",
+        "; ".join([found.found, *lacking(number)]),
+        OLDEST <= number <= NEWEST,
+        f"Laxity runs on Spark {first} to {last}: pip install 'pyspark[sql]=={last}.*'",
+    )
+
+
 def _package(name: str) -> Callable[[], Finding]:
     def look() -> Finding:
         try:
@@ -95,6 +111,13 @@ def _memory() -> Finding:
         free_gb >= NEED_MEMORY_GB,
         f"Spark wants {NEED_MEMORY_GB} GB: free some, or laxity.session(memory='1g')",
     )
+
+
+def _cache() -> Finding:
+    try:
+        return Finding("cache folder", str(cache_folder()), ok=True)
+    except EngineError as error:
+        return Finding("cache folder", "not yours alone", ok=False, cure=str(error))
 
 
 def _disk() -> Finding:
@@ -120,10 +143,11 @@ def _ports() -> Finding:
 LOOKS: list[Callable[[], Finding]] = [
     _python,
     _java,
-    _package("pyspark"),
+    _spark,
     _package("pyarrow"),
     _package("pandas"),
     _memory,
+    _cache,
     _disk,
     _ports,
 ]

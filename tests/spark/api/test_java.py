@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from laxity.cache_folder import cache_folder
 from laxity.errors import EngineError
 from laxity.spark.api import java
 
@@ -50,3 +51,25 @@ def test_the_script_drops_the_one_argument_and_keeps_the_rest(work: Path) -> Non
     command = [f"{home}/bin/java", "-a", "--add-modules=jdk.incubator.vector", "b c"]
     told = subprocess.run(command, capture_output=True, text=True, check=True)
     assert told.stdout == "-a b c\n"
+
+
+def test_the_script_lies_where_only_the_user_can_write(work: Path) -> None:
+    home = java.Java(fake_java(work / "jdk", "21"), 21, "PATH").home()
+    assert home.parent == cache_folder()
+    for path in (home.parent, home, home / "bin", home / "bin" / "java"):
+        assert path.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_script_that_somebody_else_placed_first_does_not_run(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(work / "cache"))
+    found = java.Java(fake_java(work / "jdk", "21"), 21, "PATH")
+    script = found.home() / "bin" / "java"
+    text = script.read_text()
+    script.unlink()
+    script.symlink_to(fake_java(work / "theirs", "21"))
+    with pytest.raises(EngineError, match="is a link, so somebody else may have put it there"):
+        found.home()
+    script.unlink()
+    assert (found.home() / "bin" / "java").read_text() == text

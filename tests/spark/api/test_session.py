@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 
 import laxity as lx
 from laxity.spark.api import session as module
-from laxity.spark.api.session import SETTINGS, default_memory
+from laxity.spark.api.hadoop_defaults import empty_defaults
+from laxity.spark.api.session import default_memory, settings_of
 
 
 @pytest.mark.spark
@@ -46,12 +47,20 @@ def test_a_spark_that_does_not_start_points_to_the_doctor(monkeypatch: pytest.Mo
 @pytest.mark.spark
 def test_hadoop_knows_nothing_of_yarn_and_mapreduce(spark: SparkSession) -> None:
     """What our jar has in place of their defaults is empty."""
-    with zipfile.ZipFile(SETTINGS["spark.driver.extraClassPath"]) as jar:
+    with zipfile.ZipFile(settings_of()["spark.driver.extraClassPath"]) as jar:
         texts = {name: jar.read(name) for name in jar.namelist()}
     assert set(texts) == {"mapred-default.xml", "yarn-default.xml"}
     assert all(text.split(b"\n")[1] == b"<configuration/>" for text in texts.values())
     hadoop = spark._jsc.hadoopConfiguration()
     assert hadoop.get("yarn.resourcemanager.address") is None
+
+
+def test_the_jar_of_empty_defaults_is_made_once() -> None:
+    jar = empty_defaults()
+    first = jar.stat()
+    assert empty_defaults().stat() == first
+    jar.unlink()
+    assert empty_defaults().stat().st_size == first.st_size
 
 
 @pytest.mark.spark

@@ -22,6 +22,7 @@ def stream(spark: SparkSession, trace: Path) -> Any:
     return lx.stream(traces.trace_source(spark, trace, 100))
 
 
+@pytest.mark.since(4, 2)
 def test_memory_keeps_the_rows_of_every_batch(spark: SparkSession, trace: Path, work: Path) -> None:
     sink = lx.memory()
     assert sink.rows() == []
@@ -31,6 +32,7 @@ def test_memory_keeps_the_rows_of_every_batch(spark: SparkSession, trace: Path, 
     assert len(sink.rows()) == 100
 
 
+@pytest.mark.since(4, 2)
 def test_console_prints(
     spark: SparkSession, trace: Path, work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -40,6 +42,7 @@ def test_console_prints(
     assert "at least once" in told.err
 
 
+@pytest.mark.since(4, 2)
 def test_foreach_gets_rows_and_batch_id_and_warns_unless_idempotent(
     spark: SparkSession, trace: Path, work: Path
 ) -> None:

@@ -42,6 +42,7 @@ def summed(results: DataFrame) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("rows_per_batch", [190, 333, 5000])
+@pytest.mark.since(4, 2)
 def test_any_batching_gives_the_same_rows(
     spark: SparkSession, clean: Path, work: Path, rows_per_batch: int
 ) -> None:
@@ -107,6 +108,7 @@ def test_rows_that_do_not_fit_the_schema_are_dead_letters(spark: SparkSession, w
     assert any('{\\"ts\\": \\"2023' in row["_row"] for row in letters)
 
 
+@pytest.mark.since(4, 2)
 def test_a_stage_that_holds_and_rejects_rows_accounts_for_them(
     spark: SparkSession, dirty: Path, work: Path
 ) -> None:
@@ -120,6 +122,7 @@ def test_a_stage_that_holds_and_rejects_rows_accounts_for_them(
     assert query.report().decisions[0].what == "frontier"
 
 
+@pytest.mark.since(4, 2)
 def test_a_row_lost_on_the_way_stops_the_query_with_the_numbers(
     spark: SparkSession, clean: Path, work: Path
 ) -> None:
@@ -145,6 +148,7 @@ def test_silent_sources_still_make_batches_and_are_called_idle(
     assert silent[0].ledger.rows_in == 1000
 
 
+@pytest.mark.since(4, 2)
 def test_sim_equals_spark_on_how_far_each_source_has_come(
     spark: SparkSession, clean: Path, work: Path
 ) -> None:
@@ -184,6 +188,7 @@ def test_where_results_have_no_arrival_the_inputs_is_taken(
     assert traces.run(stream, work, lx.memory()).report().latency.of == "input"
 
 
+@pytest.mark.since(4, 2)
 def test_an_apply_that_reads_nothing_or_everything_twice_is_counted_right(
     spark: SparkSession, clean: Path, work: Path
 ) -> None:

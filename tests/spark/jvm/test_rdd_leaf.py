@@ -1,4 +1,4 @@
-"""Rows at hand as one leaf of a plan."""
+"""Rows at hand as one leaf of a plan, and what Spark promises of it."""
 
 import pytest
 from pyspark.sql import SparkSession
@@ -7,6 +7,34 @@ from pyspark.sql import functions as F
 from laxity.spark.jvm.rdd_leaf import RddLeaf, rows_of
 from laxity.spark.rows.materialize import materialized
 from laxity.spark.rows.partitioning import co_partitioned
+
+
+@pytest.mark.spark
+def test_a_logical_rdd_can_be_made_of_columns_an_rdd_and_a_partitioning_and_is_not_shuffled_again(
+    spark: SparkSession,
+) -> None:
+    stored = materialized(co_partitioned(spark.range(20), ["id"]))
+    leaf = RddLeaf.copied(stored.rows)
+    leaf.compute()
+    assert leaf.place.startswith("hashpartitioning(id, ")
+    assert leaf.schema == leaf.rows.schema == stored.rows.schema
+    counted = leaf.rows.groupBy("id").count()
+    plan = counted._jdf.queryExecution().executedPlan().toString()
+    assert "Scan ExistingRDD" in plan
+    assert "Exchange" not in plan
+    assert counted.where("count = 1").count() == 20
+    stored.release()
+
+
+@pytest.mark.spark
+def test_rdds_that_lie_alike_are_one_rdd_that_lies_so_too(spark: SparkSession) -> None:
+    stored = [kept(co_partitioned(spark.range(n, n + 9), ["id"])) for n in (0, 5)]
+    both = rows_of([RddLeaf.copied(one.rows) for one in stored])
+    counted = both.groupBy("id").count()
+    assert "Exchange" not in counted._jdf.queryExecution().executedPlan().toString()
+    assert counted.where("count = 2").count() == 4
+    for one in stored:
+        one.release()
 
 
 @pytest.mark.spark

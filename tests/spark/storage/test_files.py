@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from laxity.errors import EngineError
-from laxity.spark.storage.files import Files, HadoopFiles, LocalFiles, is_local, open_files
+from laxity.spark.jvm.hadoop_files import HadoopFiles
+from laxity.spark.storage.files import Files, LocalFiles, is_local, open_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,6 +1,6 @@
 """Traces as files: nothing repaired, in order of arrival, made once; errors with a cure."""
 
-import tempfile
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,6 @@ from laxity.errors import ConfigError, EngineError
 from laxity.spark.trace.files import locate, open_trace
 from laxity.spark.trace.options import parse_options
 from laxity.spark.trace.source import TraceSource
-
-pytestmark = pytest.mark.usefixtures("own_temp_dir")
 
 SECOND_US = 1_000_000
 NEW_YEAR_US = 1_767_225_600_000_000
@@ -99,8 +97,8 @@ def test_months_with_other_types_are_one_trace(tmp_path: Path) -> None:
 
 def test_a_trace_is_made_once(tmp_path: Path) -> None:
     spec, _ = parse_options(write_csv(tmp_path, "n\n1\n"))
-    first = locate(spec).stat()
-    assert locate(spec).stat() == first
+    first = locate(spec).stat().st_ino
+    assert locate(spec).stat().st_ino == first
     assert locate(spec).parent.stat().st_mode & 0o777 == 0o700
     assert [file.suffix for file in locate(spec).parent.iterdir() if file.suffix != ".arrow"] == []
 
@@ -121,14 +119,27 @@ def test_a_changed_file_is_another_trace(tmp_path: Path) -> None:
     assert len(load(write_csv(tmp_path, "n\n1\n2\n"))) == 2
 
 
-def test_a_folder_others_can_write_to_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trace_that_others_could_have_changed_is_refused(tmp_path: Path) -> None:
     spec, _ = parse_options(write_csv(tmp_path, "n\n1\n"))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    locate(spec).parent.chmod(0o777)
-    with pytest.raises(EngineError, match="open to other users"):
+    file = locate(spec)
+    file.chmod(0o666)
+    with pytest.raises(EngineError, match="can be written by other users"):
         locate(spec)
+    with pytest.raises(EngineError, match="can be written by other users"):
+        open_trace(spec, file)
+    file.unlink()
+
+
+def test_a_trace_that_nobody_used_for_a_month_goes_when_another_is_made(tmp_path: Path) -> None:
+    old, used, new = (
+        parse_options(write_csv(tmp_path, "n\n1\n") | {"seed": str(n)})[0] for n in (1, 2, 3)
+    )
+    files = [locate(spec) for spec in (old, used)]
+    for file in files:
+        os.utime(file, ns=(0, 0))
+    locate(used)
+    locate(new)
+    assert [file.exists() for file in files] == [False, True]
 
 
 CSV = {"path": "{folder}/rows.csv"}

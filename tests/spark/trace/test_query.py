@@ -48,6 +48,7 @@ def whole_bus(spark: SparkSession) -> Rows:
     return [row.asDict() for row in rows.collect()]
 
 
+@pytest.mark.since(4, 2)
 def test_a_query_reads_every_row_once_in_batches(traces: SparkSession, tmp_path: Path) -> None:
     collected = Collected()
     collected.run(traces, 150, tmp_path)
@@ -55,6 +56,7 @@ def test_a_query_reads_every_row_once_in_batches(traces: SparkSession, tmp_path:
     assert collected.rows() == whole_bus(traces)
 
 
+@pytest.mark.since(4, 2)
 def test_crash_in_the_middle_reads_every_row_once(traces: SparkSession, tmp_path: Path) -> None:
     collected = Collected(crash_at=2)
     with pytest.raises(StreamingQueryException, match="crash"):

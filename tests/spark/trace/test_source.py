@@ -13,15 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pyspark.sql.datasource import DataSourceStreamReader
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import StructType
 
 from laxity.errors import ConfigError, StateError
 from laxity.spark.trace.files import locate, open_trace
 from laxity.spark.trace.options import parse_options
-from laxity.spark.trace.source import TraceReader, TraceSource
-
-pytestmark = pytest.mark.usefixtures("own_temp_dir")
+from laxity.spark.trace.read_limits import ReadAllAvailable, ReadMaxRows
+from laxity.spark.trace.source import TraceReader, TraceSource, WholeTraceReader
 
 START_US = 1_767_225_600_000_000
 BUS = {"generator": "laxity.sim.workload:bus", "arg.seconds": "1", "arg.areas": "4"}
@@ -185,6 +183,7 @@ def test_a_checkpoint_of_a_longer_trace_is_refused() -> None:
         Bench(TICKS).reader.latestOffset({"row": 11, "started_us": 0}, ReadAllAvailable())
 
 
+@pytest.mark.since(4, 2)
 def test_a_reader_travels_to_processes_that_have_no_trace_yet() -> None:
     source = TraceSource(TICKS)
     reader = source.streamReader(source.schema())
@@ -199,3 +198,36 @@ def read_all(reader: DataSourceStreamReader) -> list[pa.RecordBatch]:
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadAllAvailable())
     return [batch for one in reader.partitions(start, end) for batch in reader.read(one)]
+
+
+def whole(options: dict[str, str]) -> WholeTraceReader:
+    bench = Bench(options)
+    return WholeTraceReader(bench.reader, paced="pace" in options)
+
+
+def test_a_spark_before_4_2_gets_the_whole_trace() -> None:
+    reader = whole(TICKS | {"rows_per_batch": "4"})
+    assert reader.latestOffset()["row"] == 10  # after a restart too
+    start = reader.initialOffset()
+    (one, two) = reader.partitions(start, reader.latestOffset())
+    rows = [row["n"] for part in (one, two) for batch in reader.read(part) for row in us(batch)]
+    assert rows == list(range(10))
+    with pytest.raises(StateError, match="read 11 rows of a trace that has 10"):
+        reader.partitions({"row": 11, "started_us": 0}, reader.latestOffset())
+
+
+def test_a_spark_before_4_2_gets_what_has_arrived_of_a_paced_replay() -> None:
+    reader = whole(TICKS | {"pace": "live"})
+    end = reader.latestOffset()
+    assert end == {"row": 1, "started_us": 5_000_000}
+    assert reader.initialOffset() == {"row": 0, "started_us": 5_000_000}
+    assert len(reader.partitions(reader.initialOffset(), end)) == 1
+    again = whole(TICKS | {"pace": "live"})
+    again.partitions({"row": 1, "started_us": 2_000_000}, {"row": 3, "started_us": 2_000_000})
+    assert again.latestOffset() == {"row": 4, "started_us": 2_000_000}
+
+
+def test_a_spark_before_4_2_cannot_go_on_with_a_paced_replay() -> None:
+    again = whole(TICKS | {"pace": "live"})
+    with pytest.raises(StateError, match="cannot go on after a restart: use a new checkpoint"):
+        again.partitions({"row": 3, "started_us": 2_000_000}, again.latestOffset())

@@ -10,12 +10,12 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import zlib
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from laxity.cache_folder import cache_folder, cached_file
 from laxity.errors import EngineError
 
 OLDEST = 17
@@ -37,17 +37,10 @@ class Java:
     found: str
 
     def home(self) -> Path:
-        """What JAVA_HOME must be for Spark: a folder with the script, made once per program."""
-        name = f"laxity-java-{os.getuid()}-{zlib.crc32(bytes(self.program)):08x}"
-        script = Path(tempfile.gettempdir()) / name / "bin" / "java"
-        text = _SCRIPT.format(java=self.program)
-        if not script.exists() or script.read_text() != text:
-            script.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            draft = script.with_suffix(f".{os.getpid()}")
-            draft.write_text(text)
-            draft.chmod(0o700)
-            draft.replace(script)
-        return script.parent.parent
+        """What JAVA_HOME must be for Spark: a folder with the script, in the user's cache."""
+        folder = cache_folder(f"java-{zlib.crc32(bytes(self.program)):08x}", "bin")
+        script = _SCRIPT.format(java=self.program)
+        return cached_file(folder, "java", script.encode(), mode=0o700).parent.parent
 
 
 def find_java() -> Java:

@@ -1,20 +1,20 @@
 """An embedded Spark with sensible settings, or the one that is already there."""
 
-import logging
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from laxity.errors import EngineError
+from laxity.spark.api.hadoop_defaults import empty_defaults
 from laxity.spark.api.java import find_java
+from laxity.spark.jvm.hadoop_files import omit_checksums
+from laxity.spark.jvm.java_process import mute_callbacks
 from laxity.spark.trace.source import TraceSource
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
-_HADOOP = Path(__file__).with_name("hadoop.jar")  # empty defaults of YARN and of MapReduce
 QUIET = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",
@@ -36,7 +36,6 @@ SETTINGS = {
     "spark.sql.lightweightPlanChangeValidation": "false",  # a check after every step of planning
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # a stack trace for every expression
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.extraClassPath": str(_HADOOP),  # 700 settings fewer to copy for every job
     # rows at hand live for a batch: no collector that moves them about, and room while they do
     "spark.driver.extraJavaOptions": f"{QUIET} -XX:+UseParallelGC -XX:NewRatio=1",
 }
@@ -61,12 +60,20 @@ def session(
     return spark
 
 
+def settings_of(memory: str | None = None) -> dict[str, str]:
+    """All settings of an embedded session; what they name is made if it is not there."""
+    return SETTINGS | {
+        "spark.driver.memory": memory or default_memory(),
+        "spark.driver.extraClassPath": str(empty_defaults()),  # for every job 700 settings fewer
+    }
+
+
 def _start(name: str, cores: str, memory: str | None, conf: dict[str, str]) -> SparkSession:
-    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)  # Laxity tells it itself
+    mute_callbacks()
     os.environ["JAVA_HOME"] = str(find_java().home())
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    settings = SETTINGS | {"spark.driver.memory": memory or default_memory()} | conf
+    settings = settings_of(memory) | conf
     builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -74,19 +81,8 @@ def _start(name: str, cores: str, memory: str | None, conf: dict[str, str]) -> S
         spark = builder.getOrCreate()
     except Exception as error:
         raise EngineError(f"Spark did not start: {error}; `laxity doctor` looks for why") from error
-    _one_file_each(spark)
+    omit_checksums(spark)
     return spark
-
-
-def _one_file_each(spark: SparkSession) -> None:
-    """Write local files without a second one for its checksum.
-
-    Hadoop starts a process for the rights of every file it makes. What was written with a checksum
-    is still read with it.
-    """
-    jvm: Any = spark._jvm
-    root = jvm.org.apache.hadoop.fs.Path("file:///")
-    root.getFileSystem(spark._jsc.hadoopConfiguration()).setWriteChecksum(False)
 
 
 def default_memory() -> str:

@@ -91,7 +91,7 @@ class TableSink:
         """Replace the batch's partition."""
         spark = rows.sparkSession
         if not spark.catalog.tableExists(self.name):
-            columns = rows._jdf.schema().toDDL()
+            columns = rows.schema.toDDL()
             spark.sql(
                 f"CREATE TABLE {self.name} ({columns}, batch_id BIGINT) "
                 "USING parquet PARTITIONED BY (batch_id)"

@@ -64,7 +64,7 @@ class Launch:
             raise ConfigError("results are stored by batch_id: rename your column of that name")
         contract = self._contract(name, sink, checkpoint, shown)
         spark = self.rows.sparkSession
-        remember(spark._jvm)
+        remember(spark)
         held = Checkpoint(spark, checkpoint, contract)
         end: Callable[[], object] = _nothing
         try:

@@ -5,7 +5,10 @@ looks through all its archives: more than a thousand times for a few dozen batch
 is remembered where PySpark looks first.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonUtils")
 
@@ -22,8 +25,9 @@ class _Known:
         return member
 
 
-def remember(jvm: Any) -> None:
+def remember(spark: "SparkSession") -> None:
     """Look up, for good, the classes PySpark asks for most often."""
+    jvm: Any = spark._jvm
     for name in CLASSES:
         if name not in vars(jvm):
             vars(jvm)[name] = _Known(getattr(jvm, name))

@@ -14,16 +14,20 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from laxity.spark.jvm.spark_version import spark_version
+
+_NEWER = () if spark_version() < (4, 3) else (False,)  # one more argument of a leaf
+
 
 @dataclass(frozen=True)
 class RddLeaf:
     """Columns, rows and the place of each, as Spark has them."""
 
     spark: SparkSession
-    columns: Any
     schema: StructType
-    rdd: Any
-    laid: Any
+    _columns: Any
+    _rdd: Any
+    _laid: Any
 
     @staticmethod
     def copied(rows: DataFrame) -> "RddLeaf":
@@ -40,20 +44,24 @@ class RddLeaf:
 
     @staticmethod
     def _of(rows: DataFrame, columns: Any, rdd: Any, laid: Any) -> "RddLeaf":
-        return RddLeaf(rows.sparkSession, columns, rows.schema, rdd, laid)
+        return RddLeaf(rows.sparkSession, rows.schema, columns, rdd, laid)
 
     @property
     def rows(self) -> DataFrame:
         """The rows."""
         session, java = self.spark._jsparkSession, _java(self.spark._jvm)
-        known = self.columns, self.rdd, self.laid, java.in_no_order, False, java.nothing
-        plan = java.leaf(*known, session, java.nothing, java.nothing, False)
+        known = self._columns, self._rdd, self._laid, java.in_no_order, False, java.nothing
+        plan = java.leaf(*known, session, java.nothing, java.nothing, *_NEWER)
         return DataFrame(java.rows(session, plan), self.spark)
 
     @property
     def place(self) -> str:
         """What decides where a row lies."""
-        return re.sub(r"#\d+L?", "", self.laid.toString())
+        return re.sub(r"#\d+L?", "", self._laid.toString())
+
+    def compute(self) -> None:
+        """Run a job that reads them all; nothing is planned for it."""
+        self._rdd.count()
 
 
 def rows_of(leaves: Sequence[RddLeaf]) -> DataFrame:
@@ -66,13 +74,13 @@ def rows_of(leaves: Sequence[RddLeaf]) -> DataFrame:
         return first.rows
     if len({leaf.place for leaf in leaves}) > 1 or not first.place.startswith("hashpart"):
         return reduce(DataFrame.union, (leaf.rows for leaf in leaves))
-    java, n_places, columns = _java(first.spark._jvm), first.rdd.getNumPartitions(), first.columns
+    java, n_places, columns = _java(first.spark._jvm), first._rdd.getNumPartitions(), first._columns
     if any(leaf.schema != first.schema for leaf in others):
         each = [_nullable(columns.apply(n)) for n in range(columns.size())]
         columns = java.seq(each)
-    rdds, kind = java.seq([leaf.rdd for leaf in leaves]), first.rdd.elementClassTag()
-    all_rows = java.union(first.rdd.context(), rdds, n_places, kind)
-    return replace(first, columns=columns, rdd=all_rows).rows
+    rdds, kind = java.seq([leaf._rdd for leaf in leaves]), first._rdd.elementClassTag()
+    all_rows = java.union(first._rdd.context(), rdds, n_places, kind)
+    return replace(first, _columns=columns, _rdd=all_rows).rows
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ Spark makes of that for a batch names the columns it needs. If it does more than
 counts its rows on the way, nobody knows, and all are kept.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,10 +13,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
 
+from laxity.spark.jvm.plans import columns_read
 from laxity.spark.revising.app import App
 from laxity.spark.rows.columns import OWN, quoted, quoted_name
-
-_CACHED = "InMemoryRelation"  # it does not tell what it was made of
 
 
 @dataclass(frozen=True)
@@ -62,15 +60,8 @@ def columns_used_by(app: App, empty: DataFrame, always: tuple[str, ...]) -> Prun
 def _read_by(app: App, empty: DataFrame) -> list[str]:
     if app.own_query or not _only_says(app, empty.sparkSession, empty.schema):
         return empty.columns
-    plan = app.fn(_may_be_null(empty))._jdf.queryExecution().optimizedPlan()
-    nodes = list(_nodes(plan))
-    leaves = [node for node in nodes if not node.children().size()]
-    if any(leaf.nodeName() == _CACHED for leaf in leaves):
-        return empty.columns
-    given = {a.exprId().id(): a.name() for leaf in leaves for a in _each(leaf.output())}
-    read = [node.references().toSeq() for node in nodes]
-    ids = [attribute.exprId().id() for seq in (plan.output(), *read) for attribute in _each(seq)]
-    return [given[id_] for id_ in ids if id_ in given]
+    read = columns_read(app.fn(_may_be_null(empty)))
+    return empty.columns if read is None else sorted(read)
 
 
 def _only_says(app: App, spark: SparkSession, schema: StructType) -> bool:
@@ -87,17 +78,6 @@ def _may_be_null(empty: DataFrame) -> DataFrame:
     """Rows of which Spark cannot say that they count whatever is in them: kept ones may be null."""
     schema = StructType([StructField(field.name, field.dataType) for field in empty.schema])
     return empty.sparkSession.createDataFrame([], schema)
-
-
-def _nodes(plan: Any) -> Iterator[Any]:
-    yield plan
-    for more in (plan.children(), plan.subqueries()):
-        for node in _each(more):
-            yield from _nodes(node)
-
-
-def _each(seq: Any) -> Iterator[Any]:
-    return (seq.apply(n) for n in range(seq.size()))
 
 
 def _sql(kind: DataType) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
+from laxity.spark.jvm.stored_rows import StoredRows
+
 
 @dataclass(frozen=True, eq=False)
 class Materialized:
@@ -32,12 +34,12 @@ def materialized(rows: DataFrame, made: bool = False) -> Materialized:
         return Materialized(cached, cached.count, cached.unpersist)
     level = StorageLevel.MEMORY_AND_DISK_DESER
     copied = rows.localCheckpoint(eager=False, storageLevel=level)
-    stored = copied._jdf.queryExecution().analyzed().rdd()
+    stored = StoredRows(copied)
 
     def release(_made_of: DataFrame = rows) -> None:  # tasks count for its plan as long as they run
-        stored.unpersist(False)
+        stored.release()
 
-    return Materialized(copied, stored.count, release)
+    return Materialized(copied, stored.compute, release)
 
 
 class Loan:

@@ -14,10 +14,11 @@ everything does.
 
 import json
 import uuid
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from laxity.contract import Contract
 from laxity.errors import StateError
+from laxity.spark.jvm.java_process import java_pid
 from laxity.spark.storage import format_7
 from laxity.spark.storage.commit import FORMAT, Commit, Identity
 from laxity.spark.storage.files import Files, open_files
@@ -38,8 +39,7 @@ class Checkpoint:
 
     def __init__(self, spark: "SparkSession", path: str, contract: Contract) -> None:
         self.files = open_files(path, spark)
-        jvm: Any = spark._jvm
-        self._lock = Lock(self.files, int(jvm.java.lang.ProcessHandle.current().pid()))
+        self._lock = Lock(self.files, java_pid(spark))
         try:
             self.identity = self._claim(contract)
             self._kept = [_read_commit(self.files, n) for n in commit_ids(self.files)[-KEEP:]]

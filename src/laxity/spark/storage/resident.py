@@ -36,7 +36,7 @@ class Chunk:
 
     def compute(self) -> None:
         """Run a job that reads them all."""
-        self.leaf.rdd.count()
+        self.leaf.compute()
 
 
 @dataclass(frozen=True)

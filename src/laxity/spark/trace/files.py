@@ -1,15 +1,16 @@
 """A trace, made once and laid down in order of arrival.
 
 A trace comes from files or from a generator. It is materialised as one Arrow file in the user's
-own folder under the temp directory, named after everything that determines its rows, and
-memory-mapped by every process that reads it; a process that does not find it makes it again. A
-new file appears whole or not at all. Files are left behind for the next run with the same trace.
+cache folder, named after everything that determines its rows, and memory-mapped by every process
+that reads it; a process that does not find it makes it again. A new file appears whole or not at
+all. Files are left behind for the next run with the same trace, until nobody has used them for a
+month.
 """
 
 import hashlib
 import inspect
 import os
-import tempfile
+from contextlib import suppress
 from dataclasses import astuple, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,8 +20,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import laxity.core.delays
+from laxity.cache_folder import cache_folder, found, is_own, replacing
 from laxity.core.delays import parse_delay
-from laxity.errors import ConfigError, EngineError
+from laxity.errors import ConfigError
+from laxity.spark.rows.wall import now_us
 from laxity.spark.trace.loader import (
     STAMP,
     filled_us,
@@ -35,6 +38,7 @@ from laxity.spark.trace.options import TraceSpec
 ARRIVAL = "arrival"
 HIDDEN_ARRIVAL = "__arrival_us"
 CHUNK_ROWS = 65_536
+UNUSED_US = 30 * 86_400_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +55,12 @@ def locate(spec: TraceSpec) -> Path:
     """Where the trace lies; it is made first if it is not there."""
     determines = [astuple(spec), [_version(file) for file in _depends_on(spec)]]
     name = hashlib.sha256(repr(determines).encode()).hexdigest()[:32]
-    file = _folder() / f"trace-{name}.arrow"
-    if not file.exists():
+    folder = cache_folder("traces")
+    file = folder / f"trace-{name}.arrow"
+    if found(file):
+        os.utime(file)  # somebody uses it
+    else:
+        _tidy(folder)
         _write(_arranged(spec), file)
     return file
 
@@ -60,7 +68,7 @@ def locate(spec: TraceSpec) -> Path:
 @lru_cache(maxsize=8)
 def open_trace(spec: TraceSpec, file: Path) -> Trace:
     """The trace at the place `locate` named, memory-mapped; made again if it has gone."""
-    here = file if file.exists() else locate(spec)
+    here = file if is_own(file) else locate(spec)
     rows = pa.ipc.open_file(pa.memory_map(str(here))).read_all()
     names = {key.decode(): value.decode() for key, value in (rows.schema.metadata or {}).items()}
     arrival_us = None
@@ -70,13 +78,12 @@ def open_trace(spec: TraceSpec, file: Path) -> Trace:
     return Trace(rows, arrival_us, names.get("event"), names.get("arrival"))
 
 
-def _folder() -> Path:
-    """The user's own folder for traces; nobody else can read or plant one."""
-    folder = Path(tempfile.gettempdir()) / f"laxity-traces-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid() or folder.stat().st_mode & 0o077:
-        raise EngineError(f"{folder} is open to other users: remove it, or set TMPDIR elsewhere")
-    return folder
+def _tidy(folder: Path) -> None:
+    """Remove traces that nobody has opened for a month."""
+    for file in folder.iterdir():
+        with suppress(FileNotFoundError):  # another process tidies too
+            if now_us() - file.stat().st_mtime_ns // 1000 > UNUSED_US:
+                file.unlink()
 
 
 def _depends_on(spec: TraceSpec) -> list[Path]:
@@ -160,11 +167,5 @@ def _sorted(rows: pa.Table, arrival_us: NDArray[np.int64]) -> pa.Table:
 
 
 def _write(rows: pa.Table, file: Path) -> None:
-    handle, draft = tempfile.mkstemp(dir=file.parent, suffix=".draft")
-    os.close(handle)
-    try:
-        with pa.ipc.new_file(draft, rows.schema) as sink:
-            sink.write_table(rows, max_chunksize=CHUNK_ROWS)
-        Path(draft).replace(file)
-    finally:
-        Path(draft).unlink(missing_ok=True)
+    with replacing(file) as draft, pa.ipc.new_file(str(draft), rows.schema) as sink:
+        sink.write_table(rows, max_chunksize=CHUNK_ROWS)

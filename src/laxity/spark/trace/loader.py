@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from pyarrow import csv, parquet
 from pyspark.errors import PySparkTypeError
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
 
 from laxity.errors import ConfigError
+from laxity.spark.jvm.spark_version import spark_version
 
 STAMP = pa.timestamp("us", tz="UTC")
 CSV_TYPES = (pa.int64(), pa.float64(), pa.bool_(), pa.timestamp("us"), STAMP)
@@ -129,9 +131,17 @@ def for_spark(rows: pa.Table) -> pa.Table:
     fields = [pa.field(field.name, _plain(field.type)) for field in rows.schema]
     try:
         spark_schema = from_arrow_schema(pa.schema(fields), prefer_timestamp_ntz=False)
-        return rows.cast(to_arrow_schema(spark_schema, timezone="UTC"))
+        return rows.cast(columns_for_spark(spark_schema))
     except (PySparkTypeError, pa.ArrowException) as error:
         raise ConfigError(f"Spark cannot hold a column of the trace: {error}") from error
+
+
+def columns_for_spark(schema: StructType) -> pa.Schema:
+    """Columns as Spark exchanges them with Python, times in UTC."""
+    in_utc: dict[str, Any] = {"timezone": "UTC"}
+    if spark_version() < (4, 2):
+        in_utc = {"timestamp_utc": True}
+    return to_arrow_schema(schema, **in_utc)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

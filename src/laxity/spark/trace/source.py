@@ -21,20 +21,21 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     InputPartition,
 )
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from laxity.errors import ConfigError, StateError
 from laxity.spark.rows.wall import now_us
 from laxity.spark.trace.files import Trace, locate, open_trace
-from laxity.spark.trace.loader import STAMP, stamps
+from laxity.spark.trace.loader import STAMP, columns_for_spark, stamps
 from laxity.spark.trace.options import Replay, TraceSpec, parse_options
+from laxity.spark.trace.read_limits import (
+    LIMITED,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 
 Offset = dict[str, int]
 BATCH_ROWS = 65_536
@@ -55,7 +56,7 @@ class _Rows:
     def __init__(self, spec: TraceSpec, replay: Replay, schema: StructType) -> None:
         self._spec, self._replay = spec, replay
         self._file = locate(spec)
-        self._columns = to_arrow_schema(schema, timezone="UTC")
+        self._columns = columns_for_spark(schema)
         missing = set(self._columns.names) - set(self._trace.rows.column_names)
         if missing:
             have = ", ".join(self._trace.rows.column_names)
@@ -135,16 +136,20 @@ class TraceReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """How far a micro-batch may go: what has arrived, within the limit."""
-        first = start["row"]
-        if first > self._trace.rows.num_rows:
-            raise StateError(
-                f"the checkpoint has read {first} rows of a trace that has "
-                f"{self._trace.rows.num_rows}: it belongs to another trace; use a new checkpoint"
-            )
+        first = self.check(start)["row"]
         last = max(first, self._arrived(start["started_us"]))
         if isinstance(limit, ReadMaxRows):
             last = min(last, first + limit.max_rows)
         return {"row": last, "started_us": start["started_us"]}
+
+    def check(self, start: Offset) -> Offset:
+        """The offset, unless it is none of this trace."""
+        if start["row"] > self._trace.rows.num_rows:
+            raise StateError(
+                f"the checkpoint has read {start['row']} rows of a trace that has "
+                f"{self._trace.rows.num_rows}: it belongs to another trace; use a new checkpoint"
+            )
+        return start
 
     def _arrived(self, started_us: int) -> int:
         arrival_us, speed = self._trace.arrival_us, self._replay.speed
@@ -169,6 +174,42 @@ class TraceReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._slices(start["row"], end["row"], started_us)
 
 
+class WholeTraceReader(DataSourceStreamReader):
+    """The trace for a Spark before 4.2: all that has arrived, whatever `rows_per_batch` says.
+
+    Such a Spark does not say where a source was, so after a restart the clock of a paced replay
+    is known only if there is a batch to do again.
+    """
+
+    def __init__(self, reader: TraceReader, paced: bool) -> None:
+        self._reader, self._paced = reader, paced
+        self._started_us = None if paced else 0
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        """No row given, and a paced replay begins when first asked."""
+        if self._started_us is None:
+            self._started_us = self._reader.initialOffset()["started_us"]
+        return {"row": 0, "started_us": self._started_us}
+
+    def latestOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802
+        """How far the replay has come."""
+        return self._reader.latestOffset(self.initialOffset(), ReadAllAvailable())
+
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+        """The rows between two offsets, which are on one clock."""
+        if self._paced and start["row"] and start["started_us"] != end["started_us"]:
+            raise StateError(
+                "Spark before 4.2 does not tell a source where it was, so a paced replay cannot "
+                "go on after a restart: use a new checkpoint, or pace flood, or a newer Spark"
+            )
+        self._started_us = end["started_us"] if self._paced else 0
+        return self._reader.partitions(self._reader.check(start), end)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one slice."""
+        return self._reader.read(partition)
+
+
 class TraceSource(DataSource):
     """The data source `laxity.trace`."""
 
@@ -191,4 +232,6 @@ class TraceSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """The trace as a stream."""
-        return TraceReader(*parse_options(self.options), schema)
+        spec, replay = parse_options(self.options)
+        reader = TraceReader(spec, replay, schema)
+        return reader if LIMITED else WholeTraceReader(reader, replay.speed is not None)
