@@ -23,6 +23,7 @@ from laxity.core.report import Report
 from laxity.errors import StateError
 from laxity.spark.storage.files import Files, open_files
 from laxity.spark.storage.lock import Lock
+from laxity.spark.storage.owned import OwnedFiles
 from laxity.spark.storage.reports import ReportLog
 
 if TYPE_CHECKING:
@@ -92,9 +93,10 @@ class Checkpoint:
     """A checkpoint held by this process, from construction to `release()`."""
 
     def __init__(self, spark: "SparkSession", path: str, contract: Contract) -> None:
-        self.files = open_files(path, spark)
+        files = open_files(path, spark)
         jvm: Any = spark._jvm
-        self._lock = Lock(self.files, int(jvm.java.lang.ProcessHandle.current().pid()))
+        self._lock = Lock(files, int(jvm.java.lang.ProcessHandle.current().pid()))
+        self.files = OwnedFiles(files, self._lock.check)
         try:
             self.identity = self._claim(contract)
             self._kept = [_read_commit(self.files, n) for n in commit_ids(self.files)[-KEEP:]]
@@ -125,7 +127,6 @@ class Checkpoint:
 
     def commit(self, commit: Commit) -> None:
         """Make a batch durable."""
-        self._lock.check()
         self.files.write(_commit_name(commit.batch_id), commit.model_dump_json().encode())
         self._kept.append(commit)
 
@@ -141,6 +142,10 @@ class Checkpoint:
     def kept(self) -> list[Commit]:
         """The commits that are still on record, oldest first."""
         return self._kept
+
+    def check(self) -> None:
+        """Raise unless the checkpoint is still held by this process."""
+        self._lock.check()
 
     def release(self) -> None:
         """Give the checkpoint back for others to use."""
