@@ -18,17 +18,8 @@ from support.owners import Second, Sleeper
 
 pytestmark = pytest.mark.spark
 
-STEPS = [
-    "sink open",
-    "sink write",
-    "sink forget",
-    "clear state",
-    "write commits",
-    "write reports",
-    "delete commits",
-    "delete state",
-    "delete reports",
-]
+STEPS = ["sink open", "sink write", "clear state", "write reports", "delete state"]
+MORE_STEPS = ["sink forget", "write commits", "delete commits", "delete reports"]
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +33,9 @@ def stream(spark: SparkSession, trace: Path, wait_us: int = stages.SECOND) -> St
     return traces.with_stage(lx.stream(source), stages.Hold(wait_us))
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    "step", [*STEPS, *(pytest.param(step, marks=pytest.mark.long) for step in MORE_STEPS)]
+)
 def test_an_owner_that_slept_at_any_step_harms_nothing_of_the_next(
     spark: SparkSession, trace: Path, work: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
