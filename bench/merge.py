@@ -1,4 +1,4 @@
-"""The merge: its kernel alone, against native window aggregation, and against the naive way.
+"""The merge: its kernel alone, and against the naive way.
 
 The naive way is the same merge written with `transformWithStateInPandas`: held rows in a list
 state, two keys so that both cores work.
@@ -41,16 +41,11 @@ def run() -> Iterator[Line]:
     rocks = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", rocks)
     with tempfile.TemporaryDirectory() as folder:
-        parquet, json = (Files(spark, Path(folder) / kind, kind) for kind in ("parquet", "json"))
-        parquet.make()
-        json.make()
-        _ratios(parquet, _native_windows, _our_windows, turns=WARM_TURNS)
-        for files in (parquet, json):
-            what = f"merge + windows against withWatermark + windows, {files.kind}"
-            ratio = _ratio(files, _native_windows, _our_windows)
-            yield Line(f"{what} (their time / ours)", ratio, at_least=0.7)
-        what = "merge in order against transformWithStateInPandas, parquet (their time / ours)"
-        yield Line(what, _ratio(parquet, _naive, _ours), at_least=3)
+        files = Files(spark, Path(folder))
+        files.make()
+        _ratios(files, _naive, _ours, turns=WARM_TURNS)
+        what = "merge in order against transformWithStateInPandas (their time / ours)"
+        yield Line(what, _ratio(files, _naive, _ours), at_least=3)
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,6 @@ class Files:
 
     spark: SparkSession
     folder: Path
-    kind: str
 
     def make(self) -> None:
         """Write them."""
@@ -72,13 +66,12 @@ class Files:
                     "id",
                     (F.col("id") % 97).alias("area"),
                     (F.col("id") % 1000).alias("value"),
-                ).write.mode("append").format(self.kind).save(str(self.folder / source))
+                ).write.mode("append").parquet(str(self.folder / source))
 
     def read(self) -> dict[str, DataFrame]:
         """Read them as streams."""
         reader = self.spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1)
-        names = ("bus", "scats")
-        return {name: reader.format(self.kind).load(str(self.folder / name)) for name in names}
+        return {name: reader.parquet(str(self.folder / name)) for name in ("bus", "scats")}
 
 
 def _kernel() -> float:
@@ -112,20 +105,9 @@ def _ratios(files: Files, theirs: Run, ours: Run, turns: int) -> list[float]:
             for run in (theirs, ours)
         ]
         ratios.append(times[0] / times[1])
-        what = f"{ours.__name__}, {files.kind}, turn {turn + 1} of {turns}"
+        what = f"{ours.__name__}, turn {turn + 1} of {turns}"
         Console(stderr=True).print(f"{what}: {times} ms, {ratios[-1]:.2f}", highlight=False)
     return ratios
-
-
-def _windows(rows: DataFrame, time: str, area: str, value: str) -> DataFrame:
-    by = (F.window(time, "1 second"), F.col(area).alias("area"))
-    return rows.groupBy(*by).agg(F.count(F.lit(1)).alias("n"), F.sum(value).alias("total"))
-
-
-def _native_windows(sources: dict[str, DataFrame], work: Path) -> list[int]:
-    rows = sources["bus"].union(sources["scats"]).withWatermark("ts", "5 seconds")
-    writer = _windows(rows, "ts", "area", "value").writeStream.outputMode("append")
-    return bare_ms(writer.format("parquet").option("path", f"{work}/out"), work)
 
 
 def _naive(sources: dict[str, DataFrame], work: Path) -> list[int]:
@@ -133,25 +115,9 @@ def _naive(sources: dict[str, DataFrame], work: Path) -> list[int]:
     return bare_ms(writer.format("parquet").option("path", f"{work}/out"), work)
 
 
-def _merged(sources: dict[str, DataFrame]) -> lx.Stream:
+def _ours(sources: dict[str, DataFrame], work: Path) -> list[int]:
     named = [
         lx.source(name, rows, event_time="ts", sequence="id", unique_times=True)
         for name, rows in sources.items()
     ]
-    return lx.merge(*named, slack=None)
-
-
-def _our_windows(sources: dict[str, DataFrame], work: Path) -> list[int]:
-    def windows(rows: DataFrame) -> DataFrame:
-        flat = rows.select(
-            "_event",
-            F.coalesce("bus.area", "scats.area").alias("a"),
-            F.coalesce("bus.value", "scats.value").alias("v"),
-        )
-        return _windows(flat, "_event", "a", "v")
-
-    return our_ms(_merged(sources).apply(windows), work)
-
-
-def _ours(sources: dict[str, DataFrame], work: Path) -> list[int]:
-    return our_ms(_merged(sources), work)
+    return our_ms(lx.merge(*named, slack=None), work)

@@ -20,13 +20,9 @@ def trace(name: str) -> DataFrame:
     return reader.option("rows_per_batch", 4_000).load()
 
 
-def by_area(rows: DataFrame) -> DataFrame:
+def flat(rows: DataFrame) -> DataFrame:
     area = F.coalesce("bus.area", "scats.area").alias("area")
-    return rows.groupBy(area, F.window("_event", "5 seconds")).agg(
-        F.avg("bus.delay_s").alias("bus_delay_s"),
-        F.avg("scats.flow").alias("flow"),
-        F.max("_arrival").alias("_arrival"),
-    )
+    return rows.select("_event", "_arrival", area, "bus.delay_s", "scats.flow")
 
 
 bus, scats = (
@@ -34,10 +30,10 @@ bus, scats = (
 )
 query = (
     lx.stream(bus, scats)
-    .apply(by_area)
+    .apply(flat)
     .start(
-        "areas",
-        sink=lx.parquet(f"{work}/areas"),
+        "reports",
+        sink=lx.parquet(f"{work}/reports"),
         checkpoint=f"{work}/checkpoint",
         trigger="available_now",
     )
@@ -46,4 +42,6 @@ query.await_termination()
 report = query.report()
 assert report is not None
 print(report.ledger)
-spark.read.parquet(f"{work}/areas").orderBy(F.desc("bus_delay_s")).show(5, truncate=False)
+reports = spark.read.parquet(f"{work}/reports")
+areas = reports.groupBy("area").agg(F.avg("delay_s").alias("delay_s"), F.avg("flow").alias("flow"))
+areas.orderBy(F.desc("delay_s")).show(5)

@@ -61,7 +61,7 @@ def test_any_batching_gives_the_same_window_counts(
     spark: SparkSession, clean: Path, work: Path, rows_per_batch: int
 ) -> None:
     source = traces.trace_source(spark, clean, rows_per_batch)
-    traces.run(lx.stream(source).apply(by_window), work)
+    traces.run(lx.stream(source).apply(by_window, per_batch=True), work)
     batch = spark.read.format("laxity.trace").option("path", str(clean)).load()
     want = summed(batch.withColumn("_event", F.col("ts")).transform(by_window))
     assert summed(spark.read.parquet(str(work / "out"))) == want
@@ -184,7 +184,7 @@ def test_latency_is_measured_from_the_arrival_and_judged_by_the_deadline(
 def test_where_results_have_no_arrival_the_inputs_is_taken(
     spark: SparkSession, clean: Path, work: Path
 ) -> None:
-    stream = lx.stream(traces.trace_source(spark, clean, 1000)).apply(by_window)
+    stream = lx.stream(traces.trace_source(spark, clean, 1000)).apply(by_window, per_batch=True)
     assert traces.run(stream, work, lx.memory()).report().latency.of == "input"
 
 
@@ -196,7 +196,7 @@ def test_an_apply_that_reads_nothing_or_everything_twice_is_counted_right(
         return rows.select("id").join(rows.select("id"), "id").limit(3)
 
     stream = lx.stream(traces.trace_source(spark, clean, 500))
-    query = traces.run(stream.apply(odd), work / "odd", lx.memory())
+    query = traces.run(stream.apply(odd, per_batch=True), work / "odd", lx.memory())
     assert query.report().ledger.released == 1000
     assert sum(report.n_results for report in query.reports()) == 6
     query = traces.run(stream.apply(lambda rows: rows.where("false")), work / "none")

@@ -28,7 +28,7 @@ def test_a_logical_rdd_can_be_made_of_columns_an_rdd_and_a_partitioning_and_is_n
 
 @pytest.mark.spark
 def test_rdds_that_lie_alike_are_one_rdd_that_lies_so_too(spark: SparkSession) -> None:
-    stored = [kept(co_partitioned(spark.range(n, n + 9), ["id"])) for n in (0, 5)]
+    stored = [materialized(co_partitioned(spark.range(n, n + 9), ["id"])) for n in (0, 5)]
     both = rows_of([RddLeaf.copied(one.rows) for one in stored])
     counted = both.groupBy("id").count()
     assert "Exchange" not in counted._jdf.queryExecution().executedPlan().toString()

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from laxity.errors import ConfigError, ContractWarning
 from laxity.spark.storage.files import Files, open_files
 from laxity.spark.storage.parquet_writer import write_parquet
+from laxity.spark.storage.written import write_whole
 
 
 @dataclass
@@ -97,10 +98,12 @@ class TableSink:
                 "USING parquet PARTITIONED BY (batch_id)"
             )
         columns = ", ".join(f"`{name}`" for name in rows.columns)
-        spark.sql(
-            f"INSERT OVERWRITE {self.name} PARTITION (batch_id = {batch_id}) "
-            f"SELECT {columns} FROM {{rows}}",
-            rows=rows,
+        into = f"INSERT OVERWRITE {self.name} PARTITION (batch_id = {batch_id})"
+        write_whole(
+            rows,
+            f"table {self.name}",
+            lambda rows: spark.sql(f"{into} SELECT {columns} FROM {{rows}}", rows=rows),
+            lambda: spark.table(self.name).where(f"batch_id = {batch_id}").count(),
         )
 
     def forget(self, batch_id: int) -> None:

@@ -20,7 +20,7 @@ from laxity.spark.api.sinks import memory
 from laxity.spark.engine.batch import BatchRunner, Plan
 from laxity.spark.engine.batch_stats import packed
 from laxity.spark.engine.branch import Branch
-from laxity.spark.engine.sink import Sink
+from laxity.spark.engine.sink import OwnedSink, Sink
 from laxity.spark.jvm.class_cache import remember
 from laxity.spark.merging.tuning import fitted_in_background
 from laxity.spark.storage.checkpoint import Checkpoint
@@ -71,9 +71,10 @@ class Launch:
             if interval is not None:
                 check_deadline(self.branch, self.rows, held, every_us, _into_memory)
             branch, end = fitted_in_background(self.branch)
-            sink.open(spark, held.identity.id, held.last_id)
+            owned = OwnedSink(sink, held.check)
+            owned.open(spark, held.identity.id, held.last_id)
             dated = "_arrival" in self.schema.names
-            runner = BatchRunner(Plan(name, branch, sink, dated, self.deadline_us), held)
+            runner = BatchRunner(Plan(name, branch, owned, dated, self.deadline_us), held)
             print(contract, file=sys.stderr)  # noqa: T201
             begin = partial(self._query, runner, name, f"{held.files.uri}/spark")
             query = begin({"availableNow": True} if interval is None else {PROCESSING: interval})

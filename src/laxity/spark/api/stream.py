@@ -22,9 +22,11 @@ from laxity.spark.api.query import Query
 from laxity.spark.api.start import Launch
 from laxity.spark.engine.apply import Apply
 from laxity.spark.engine.branch import Branch, made_columns
+from laxity.spark.engine.row_by_row import check_row_by_row
 from laxity.spark.engine.sink import Sink
 from laxity.spark.engine.source import Source, check_name, union
 from laxity.spark.engine.stage import Stage
+from laxity.spark.jvm.plans import analyzed_plan
 from laxity.spark.merging.join import Join
 from laxity.spark.merging.merge import Merge
 from laxity.spark.merging.tuning import merge_of, tuned_by
@@ -57,20 +59,29 @@ class Stream:
         branch = replace(self.branch, stages=(*self.stages, stage))
         return replace(self, branch=branch, schema=schema)
 
-    def apply(self, fn: Callable[[DataFrame], DataFrame]) -> "Stream":
-        """Add any function of a batch's rows; it is tried on an empty batch at once."""
-        stage = Apply(fn, position=len(self.stages) + 1)
+    def apply(self, fn: Callable[[DataFrame], DataFrame], *, per_batch: bool = False) -> "Stream":
+        """Add a function of the rows, each by itself; it is tried on an empty batch at once.
+
+        It gets the rows of one batch after the other, so one that combines rows (`groupBy`,
+        `distinct`, a window function, `limit`, `orderBy`, a join of the rows with themselves …)
+        would give partial results, and is refused; with static tables it may do as it likes.
+        `per_batch`: it means each batch by itself, and may combine the rows of one.
+        """
+        stage = Apply(fn, position=len(self.stages) + 1, per_batch=per_batch)
+        empty = self._empty()
         try:
-            result = fn(self._empty())
+            result = fn(empty)
         except Exception as error:
             raise ConfigError(
-                f"apply({stage.terms}) fails on the stream's columns "
+                f"apply({stage.called}) fails on the stream's columns "
                 f"({', '.join(self.schema.names)}): {error}"
             ) from error
         if not isinstance(result, DataFrame):
             raise ConfigError(
-                f"apply({stage.terms}) must give a DataFrame, got {type(result).__name__}"
+                f"apply({stage.called}) must give a DataFrame, got {type(result).__name__}"
             )
+        if not per_batch:
+            check_row_by_row(stage.called, analyzed_plan(result), analyzed_plan(empty))
         return self._then(stage, result.schema)
 
     def join(

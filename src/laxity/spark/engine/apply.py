@@ -15,6 +15,7 @@ class Apply(Stage):
 
     fn: Callable[[DataFrame], DataFrame]
     position: int
+    per_batch: bool = False
 
     makes_rows = True
 
@@ -25,6 +26,11 @@ class Apply(Stage):
 
     @property
     def terms(self) -> str:
+        """The function's name, and whether it is one of each batch by itself."""
+        return f"{self.called}, each batch by itself" if self.per_batch else self.called
+
+    @property
+    def called(self) -> str:
         """The function's name."""
         return getattr(self.fn, "__name__", type(self.fn).__name__)
 

@@ -1,34 +1,67 @@
-"""What Spark makes of rows before it runs them: its plan, read and told in names."""
+"""What Spark has understood of a query: its plan as a plain tree, before anything is made better.
 
-from collections.abc import Iterator
+The tree tells operators by the names Spark gives them. Nothing runs, and no row is read.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-_CACHED = "InMemoryRelation"  # it does not tell what it was made of
+# how an operator tells which rows it gives or means: those of an RDD, or of a part of the query
+# that has a name
+_MEANS: dict[str, Callable[[Any], str]] = {
+    "LogicalRDD": lambda node: f"rdd {node.rdd().id()}",
+    "CTERelationDef": lambda node: f"with {node.id()}",
+    "CTERelationRef": lambda node: f"with {node.cteId()}",
+    "UnionLoop": lambda node: f"loop {node.id()}",
+    "UnionLoopRef": lambda node: f"loop {node.loopId()}",
+}
+_KIND: dict[str, Callable[[Any], str]] = {
+    "Join": lambda node: node.joinType().sql().lower(),
+    "AsOfJoin": lambda node: node.joinType().sql().lower(),
+    "Sort": lambda node: "global" if getattr(node, "global")() else "local",
+}
 
 
-def columns_read(rows: DataFrame) -> set[str] | None:
-    """The names of all columns that anything reads of what the rows are made of.
+@dataclass(frozen=True)
+class PlanNode:
+    """An operator, what it reads, and the queries its expressions ask.
 
-    None if the plan does not tell, because it reads rows that somebody has cached.
+    `means`: the rows it stands for, equal for operators that stand for the same. `kind`: which kind
+    of join, or of sort, it is.
     """
-    plan = rows._jdf.queryExecution().optimizedPlan()
-    nodes = list(_nodes(plan))
-    leaves = [node for node in nodes if not node.children().size()]
-    if any(leaf.nodeName() == _CACHED for leaf in leaves):
-        return None
-    given = {a.exprId().id(): a.name() for leaf in leaves for a in _each(leaf.output())}
-    read = [node.references().toSeq() for node in nodes]
-    ids = [attribute.exprId().id() for seq in (plan.output(), *read) for attribute in _each(seq)]
-    return {given[id_] for id_ in ids if id_ in given}
+
+    name: str
+    children: tuple["PlanNode", ...] = ()
+    subqueries: tuple["PlanNode", ...] = ()
+    means: str = ""
+    kind: str = ""
+
+    @property
+    def leaves(self) -> Iterator["PlanNode"]:
+        """Where its rows come from, those of subqueries left out."""
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.leaves
 
 
-def _nodes(plan: Any) -> Iterator[Any]:
-    yield plan
-    for more in (plan.children(), plan.subqueries()):
-        for node in _each(more):
-            yield from _nodes(node)
+def analyzed_plan(rows: DataFrame) -> PlanNode:
+    """The plan of a query as it was written, every name in it found."""
+    return _node(rows._jdf.queryExecution().analyzed())
+
+
+def _node(plan: Any) -> PlanNode:
+    name = plan.nodeName()
+    return PlanNode(
+        name,
+        tuple(map(_node, _each(plan.children()))),
+        tuple(map(_node, _each(plan.subqueries()))),
+        means=_MEANS[name](plan) if name in _MEANS else "",
+        kind=_KIND[name](plan) if name in _KIND else "",
+    )
 
 
 def _each(seq: Any) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
 
-from laxity.spark.jvm.plans import columns_read
+from laxity.spark.jvm.columns_read import columns_read
 from laxity.spark.revising.app import App
 from laxity.spark.rows.columns import OWN, quoted, quoted_name
 

@@ -6,6 +6,7 @@ driver they are cached, which can. So are rows that a stage made: counts may rid
 of a copy would be lost.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -61,5 +62,5 @@ class Loan:
 
 
 def in_one_process(spark: SparkSession) -> bool:
-    """Whether executors live in the driver."""
-    return str(spark.sparkContext.master).startswith("local")
+    """Whether executors live in the driver; those of `local-cluster` do not."""
+    return re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)) is not None

@@ -23,6 +23,7 @@ from laxity.spark.storage import format_7
 from laxity.spark.storage.commit import FORMAT, Commit, Identity
 from laxity.spark.storage.files import Files, open_files
 from laxity.spark.storage.lock import Lock
+from laxity.spark.storage.owned import OwnedFiles
 from laxity.spark.storage.reports import ReportLog
 
 if TYPE_CHECKING:
@@ -38,8 +39,9 @@ class Checkpoint:
     """A checkpoint held by this process, from construction to `release()`."""
 
     def __init__(self, spark: "SparkSession", path: str, contract: Contract) -> None:
-        self.files = open_files(path, spark)
-        self._lock = Lock(self.files, java_pid(spark))
+        files = open_files(path, spark)
+        self._lock = Lock(files, java_pid(spark))
+        self.files = OwnedFiles(files, self._lock.check)
         try:
             self.identity = self._claim(contract)
             self._kept = [_read_commit(self.files, n) for n in commit_ids(self.files)[-KEEP:]]
@@ -70,7 +72,6 @@ class Checkpoint:
 
     def commit(self, commit: Commit) -> None:
         """Make a batch durable."""
-        self._lock.check()
         self.files.write(_commit_name(commit.batch_id), commit.model_dump_json().encode())
         self._kept.append(commit)
 
@@ -86,6 +87,10 @@ class Checkpoint:
     def kept(self) -> list[Commit]:
         """The commits that are still on record, oldest first."""
         return self._kept
+
+    def check(self) -> None:
+        """Raise unless the checkpoint is still held by this process."""
+        self._lock.check()
 
     def release(self) -> None:
         """Give the checkpoint back for others to use."""

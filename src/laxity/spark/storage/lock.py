@@ -2,8 +2,12 @@
 
 The owner renews a small file while it lives. A newcomer is refused while the owner is alive, waits
 a little for the Java half of an owner whose Python half has died, and takes over from the dead. If
-two owners ever meet all the same (a machine that slept past its lease), the older one finds at its
-next commit that the lock is no longer its own, and stops without committing.
+two owners ever meet all the same (a machine that slept past its lease), the older one looks at the
+lock before it changes anything (`owned.py`), finds it another's, and stops without committing.
+
+No file system makes a check and a change in one step. So this much remains: an owner that falls
+asleep between the two, which are a fraction of a millisecond apart, and one that falls asleep in
+the middle of a Spark job, whose tasks may still add files to the folder they write when it wakes.
 """
 
 import os
@@ -102,7 +106,7 @@ class Lock:
         return owner is not None and owner.token == self._me.token
 
     def check(self) -> None:
-        """Raise unless the checkpoint is still ours; called right before every commit."""
+        """Raise unless the checkpoint is still ours; called right before every change."""
         if not self._is_mine():
             owner = owner_of(self._files)
             who = f"process {owner.python_pid} on {owner.host}" if owner else "nobody"
