@@ -15,12 +15,9 @@ def module_of(path: Path) -> str:
 
 
 def imports(path: Path) -> set[str]:
-    """The modules of `laxity.spark` that a file imports, other than for types alone."""
+    """The modules of `laxity.spark` that a file imports."""
     found = set()
-    tree = ast.parse(path.read_text())
-    typing = [node for node in tree.body if isinstance(node, ast.If)]
-    ignored = {id(one) for node in typing for one in ast.walk(node)}
-    for node in (node for node in ast.walk(tree) if id(node) not in ignored):
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(ROOM):
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= names & GRAPH_NAMES or {node.module}

@@ -3,27 +3,38 @@
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from laxity.core.history import Points, Recorded, points_of, save_history
 from laxity.core.merge import MergeState
 from laxity.core.slack import Fixed, SlackRule
 from laxity.durations import Duration
 from laxity.errors import ConfigError
+from laxity.spark.api.query import Query
 from laxity.spark.api.sinks import parquet
+from laxity.spark.engine.branch import Branch
+from laxity.spark.engine.sink import Sink
 from laxity.spark.merging.merge import Merge
 from laxity.spark.merging.tuning import merge_of, operator
 from laxity.spark.storage.checkpoint import read_last_commit
 from laxity.spark.storage.files import LocalFiles
 
-if TYPE_CHECKING:
-    from laxity.spark.api.stream import Stream
-
 Told = Callable[[str], None]
 
 
+class Stream(Protocol):
+    """What can be started, as `lx.merge` makes it."""
+
+    @property
+    def branch(self) -> Branch:
+        """Its inputs and stages."""
+
+    def start(self, name: str, *, sink: Sink, checkpoint: str) -> Query:
+        """Start it."""
+
+
 def calibrate(
-    build: Callable[[SlackRule], "Stream"],
+    build: Callable[[SlackRule], Stream],
     slacks: Sequence[Duration],
     *,
     seconds: float,
@@ -51,7 +62,7 @@ def calibrate(
     return history
 
 
-def _points(stream: "Stream", seconds: float) -> dict[str, Points]:
+def _points(stream: Stream, seconds: float) -> dict[str, Points]:
     if merge_of(stream.branch) is None:
         raise ConfigError("calibrate needs a stream that lx.merge makes with the slack it is given")
     with tempfile.TemporaryDirectory(prefix="laxity-calibrate-") as folder:

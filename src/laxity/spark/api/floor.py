@@ -5,18 +5,14 @@ pipeline, but neither its other stages nor its sink: so a deadline below it cann
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from laxity.contract import Contract
-from laxity.core.slack import Fixed
-from laxity.core.tuned import refuse_below_floor
 from laxity.spark.engine.batch_stats import packed
 from laxity.spark.engine.branch import Branch
-from laxity.spark.merging.tuning import tuned_by, with_rule
 from laxity.spark.rows.wall import now_us
 from laxity.spark.storage.checkpoint import Checkpoint
 from laxity.spark.storage.files import Files
@@ -27,25 +23,14 @@ PROBES = 4  # batches; the first ones warm Java up
 Protocol = Callable[[Branch, Checkpoint], Callable[[DataFrame, int], None]]
 
 
-def check_deadline(
-    branch: Branch, rows: DataFrame, held: Checkpoint, every_us: int, protocol: Protocol
-) -> None:
-    """Refuse a tuned query's deadline if it lies below the floor, which is measured now.
+def floor_us(plain: Branch, rows: DataFrame, files: Files, protocol: Protocol) -> int:
+    """What the quickest of a few tiny batches takes, to the millisecond.
 
-    `protocol` makes what runs the batches of a branch, given a checkpoint.
+    `plain`: the query without what makes it slow. `protocol` makes what runs its batches, given a
+    checkpoint.
     """
-    rule = tuned_by(branch)
-    if rule is not None:
-        batch_us = _batch_us(branch, rows, held.files, protocol)
-        refuse_below_floor(rule.deadline, batch_us, every_us)
-
-
-def _batch_us(branch: Branch, rows: DataFrame, files: Files, protocol: Protocol) -> int:
-    """What the quickest of a few tiny batches takes, to the millisecond."""
     files.delete(FOLDER)
-    merges = branch.each(lambda one: replace(one, stages=one.stages[:1]))
-    plain = merges.each(lambda one: with_rule(one, Fixed("0s")))
-    sources = branch.sources
+    sources = plain.sources
     contract = Contract(
         pipeline=FOLDER,
         sources=tuple(source.terms for source in sources),

@@ -15,8 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from laxity.errors import ConfigError, ContractWarning
 from laxity.spark.storage.files import Files, open_files
-from laxity.spark.storage.parquet_writer import write_parquet
-from laxity.spark.storage.written import write_whole
+from laxity.spark.storage.parquet_writer import write_parquet, write_whole
 
 
 @dataclass

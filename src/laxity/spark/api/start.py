@@ -12,9 +12,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from laxity.contract import Contract, StageTerms
+from laxity.core.tuned import refuse_below_floor
 from laxity.durations import Duration, duration_us, show_us
 from laxity.errors import ConfigError
-from laxity.spark.api.floor import FOLDER, check_deadline
+from laxity.spark.api.floor import FOLDER, floor_us
 from laxity.spark.api.query import Query, Running
 from laxity.spark.api.sinks import memory
 from laxity.spark.engine.batch import BatchRunner, Plan
@@ -22,7 +23,7 @@ from laxity.spark.engine.batch_stats import packed
 from laxity.spark.engine.branch import Branch
 from laxity.spark.engine.sink import OwnedSink, Sink
 from laxity.spark.jvm.class_cache import remember
-from laxity.spark.merging.tuning import fitted_in_background
+from laxity.spark.merging.tuning import fitted_in_background, tuned_by, without_slack
 from laxity.spark.storage.checkpoint import Checkpoint
 from laxity.spark.storage.files import is_local
 
@@ -69,7 +70,7 @@ class Launch:
         end: Callable[[], object] = _nothing
         try:
             if interval is not None:
-                check_deadline(self.branch, self.rows, held, every_us, _into_memory)
+                self._check_deadline(held, every_us)
             branch, end = fitted_in_background(self.branch)
             owned = OwnedSink(sink, held.check)
             owned.open(spark, held.identity.id, held.last_id)
@@ -85,6 +86,14 @@ class Launch:
         once = partial(begin, {"once": True})
         running = Running(runner, held, once, interval is None, end)
         return Query(contract, query, running, drain=drain)
+
+    def _check_deadline(self, held: Checkpoint, every_us: int) -> None:
+        """Refuse a tuned query's deadline if it lies below the floor, which is measured now."""
+        rule = tuned_by(self.branch)
+        if rule is not None:
+            plain = without_slack(self.branch)
+            batch_us = floor_us(plain, self.rows, held.files, _into_memory)
+            refuse_below_floor(rule.deadline, batch_us, every_us)
 
     def _contract(self, name: str, sink: Sink, checkpoint: str, trigger: str) -> Contract:
         staged = [

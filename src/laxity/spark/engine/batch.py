@@ -41,7 +41,7 @@ from laxity.spark.rows.background import BackgroundJobs
 from laxity.spark.rows.measure import Numbers
 from laxity.spark.rows.wall import now_us
 from laxity.spark.storage.checkpoint import Checkpoint
-from laxity.spark.storage.commit import Commit
+from laxity.spark.storage.commit import Commit, Table
 from laxity.spark.storage.resident import ResidentTables
 from laxity.spark.storage.segments import sweep
 from laxity.spark.storage.state import Tables
@@ -131,13 +131,14 @@ class BatchRunner:
                 raise
 
     def _run(self, rows: DataFrame, batch_id: int) -> None:
-        batch = self._batch(rows, batch_id)
+        tables, background = self._tables(rows, batch_id), BackgroundJobs()
+        batch = self._batch(batch_id, tables, background)
         phases = Phases(rows.sparkSession, f"{self._plan.pipeline} · batch {batch_id}")
-        tables, background = batch.tables, batch.background
         try:
             with phases.phase("intake"):
                 began_us = self._checkpoint.began_us(batch_id) or batch.now_us
                 materials = self._branches.take_in(rows, began_us, batch)
+                tables.open()  # while the rows are counted
             with phases.phase("stages"):
                 results = self._branches.planned(materials, batch)
             with phases.phase("output"):
@@ -154,29 +155,33 @@ class BatchRunner:
         finally:
             background.end()
         with phases.phase("commit"):
-            commit = self._commit(batch, results, accounts, written, phases)
-            self._checkpoint.commit(commit)
+            report = self._report(batch, results, accounts, written, phases)
+            self._checkpoint.commit(self._commit(report, results, tables.next))
             self._resident = self._resident.replaced(tables.left)
         BatchRunner.n_run += 1
         with phases.phase("report"):
-            report = commit.report.model_copy(update={"phases_s": phases.seconds})
+            report = report.model_copy(update={"phases_s": phases.seconds})
             self._checkpoint.reports.append(report)
         with phases.phase("clean"):
             if self._checkpoint.trim():
                 sweep(self._checkpoint.files, self._checkpoint.kept)
         _log(report)
 
-    def _batch(self, rows: DataFrame, batch_id: int) -> Batch:
+    def _tables(self, rows: DataFrame, batch_id: int) -> Tables:
+        """The state tables as the last commit left them."""
         last, files = self._checkpoint.last, self._checkpoint.files
         committed = last.tables if last else {}
+        return Tables(rows.sparkSession, files, committed, batch_id, self._resident)
+
+    def _batch(self, batch_id: int, tables: Tables, background: BackgroundJobs) -> Batch:
         return Batch(
             batch_id=batch_id,
             now_us=now_us(),
             n_run=self.n_run,
-            last=last,
-            tables=Tables(rows.sparkSession, files, committed, batch_id, self._resident),
-            background=BackgroundJobs(),
-            files=files,
+            last=self._checkpoint.last,
+            tables_of=tables.of,
+            background=background,
+            files=self._checkpoint.files,
             drain=self._drains,
         )
 
@@ -186,22 +191,22 @@ class BatchRunner:
         last = self._checkpoint.last
         return {label: ledger.held for label, ledger in last.accounts.items()} if last else {}
 
-    def _commit(
+    def _report(
         self,
         batch: Batch,
         results: Sequence[BranchResult],
         accounts: Accounts,
         written: Numbers,
         phases: Phases,
-    ) -> Commit:
-        """All that becomes durable."""
+    ) -> Report:
+        """What the batch did; its accounts add up."""
         last, steps = batch.last, [step for result in results for step in result.steps]
         stages = after(last.accounts if last else {}, accounts)
         ledger = (last.ledger if last else Ledger()).after(accounts.whole).check()
         arrivals = written if self._plan.dated else results[-1].intake.numbers
         emitted_us = now_us()
         latency = read_latency(arrivals, emitted_us, self._plan.dated, written["n_results"])
-        report = Report(
+        return Report(
             pipeline=self._plan.pipeline,
             batch_id=batch.batch_id,
             started_us=batch.now_us,
@@ -218,14 +223,19 @@ class BatchRunner:
             promises=tuple(self._promises(latency, steps)),
             drained=batch.drain,
         )
-        states = {step.label: step.result.state for step in steps if step.result.state}
+
+    def _commit(
+        self, report: Report, results: Sequence[BranchResult], tables: dict[str, Table]
+    ) -> Commit:
+        """All that becomes durable."""
+        states = {s.label: s.result.state for r in results for s in r.steps if s.result.state}
         return Commit(
-            batch_id=batch.batch_id,
-            ledger=ledger,
-            accounts=stages,
-            tables=batch.tables.next,
+            batch_id=report.batch_id,
+            ledger=report.ledger,
+            accounts=report.accounts,
+            tables=tables,
             memories=states | {PROGRESS: self._progress.snapshot()},
-            drained=batch.drain,
+            drained=report.drained,
             report=report,
         )
 

@@ -88,7 +88,6 @@ class BranchRunner:
                     mine = packed(sources_rows(branch, all_rows()), branch.names)
                     everything = partial(unpacked, mine, branch.names)
                 intakes[branch.name] = self._counted(branch, mine, everything, {}, batch)
-        batch.tables.open()  # while the rows are counted
         return Materials(all_rows, intakes, loan)
 
     def _by_key(self, rows: DataFrame, batch: Batch) -> DataFrame:
@@ -184,7 +183,7 @@ class BranchRunner:
             context = BatchContext(
                 batch=batch,
                 state=batch.state(label),
-                tables=batch.tables.of(label),
+                tables=batch.tables_of(label),
                 came=lambda: intake.stats,
                 progress=lambda: intake.progress,
                 asked=entering.asked or partial(_unknown, label),

@@ -29,7 +29,49 @@ from laxity.spark.rows.materialize import Loan
 from laxity.spark.rows.measure import Numbers, Riding, measure, observe
 from laxity.spark.storage.commit import Commit
 from laxity.spark.storage.files import Files
-from laxity.spark.storage.state import Tables
+from laxity.spark.storage.resident import Chunk
+
+
+class StateTables(Protocol):
+    """The state tables of a stage: read as of the last batch, written with this one's commit."""
+
+    def read(self, name: str) -> DataFrame | None:
+        """The rows of a table; None if nothing is left of it."""
+
+    def replace(self, name: str, rows: DataFrame, within: str | None = None) -> None:
+        """Make these the table's only rows."""
+
+    def append(
+        self,
+        name: str,
+        rows: DataFrame,
+        *,
+        expire_by: str | None = None,
+        newest: int | None = None,
+        made: Callable[[], DataFrame] | None = None,
+        within: str | None = None,
+    ) -> None:
+        """Add rows, which may expire by a whole number of theirs."""
+
+    def expire(self, name: str, before: int) -> None:
+        """Forget the rows below `before`."""
+
+    def begin(self, name: str, background: BackgroundJobs, n_rows: int | None = None) -> None:
+        """Begin to write what was planned for a table."""
+
+    def at_hand(
+        self,
+        name: str,
+        laid: Callable[[DataFrame], DataFrame],
+        background: BackgroundJobs,
+        beside: str | None = None,
+    ) -> DataFrame | None:
+        """The rows of a table, which stay in memory from batch to batch where that can be."""
+
+    def stay(
+        self, name: str, new: Sequence[Chunk], background: BackgroundJobs, anew: bool = False
+    ) -> None:
+        """Leave in memory what this batch adds to a table."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +85,7 @@ class Batch:
     now_us: int
     n_run: int
     last: Commit | None
-    tables: Tables
+    tables_of: Callable[[str], StateTables]
     background: BackgroundJobs
     files: Files
     drain: bool = False
@@ -68,7 +110,7 @@ class BatchContext:
 
     batch: Batch
     state: dict[str, Any]
-    tables: Tables
+    tables: StateTables
     came: Callable[[], BatchStats]
     progress: Callable[[], dict[str, SourceState]]
     asked: Callable[[], Numbers] | None

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from laxity.core.estimator import FitInBackground, FitNow
-from laxity.core.slack import SlackRule
+from laxity.core.slack import Fixed, SlackRule
 from laxity.core.tuned import MERGE, Shared, Tuned
 from laxity.errors import ConfigError
 from laxity.spark.engine.branch import Branch
@@ -25,6 +25,12 @@ def with_rule(branch: Branch, rule: SlackRule) -> Branch:
     assert isinstance(merge, Merge)
     again = replace(merge, rule=replace(merge.rule, rule=rule))
     return replace(branch, stages=(again, *rest))
+
+
+def without_slack(branch: Branch) -> Branch:
+    """The merges of a query alone, none of which waits for anybody."""
+    merges = branch.each(lambda one: replace(one, stages=one.stages[:1]))
+    return merges.each(lambda one: with_rule(one, Fixed("0s")))
 
 
 def tuned_by(branch: Branch) -> Tuned | None:

@@ -24,6 +24,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from laxity.core.moment import CONTEXTS, JOINED, N_BUCKETS, RECENT, Moment
+from laxity.spark.engine.stage import StateTables
 from laxity.spark.revising.column_pruning import PrunedColumns
 from laxity.spark.revising.holes import N_BETWEEN, Keys, found_out, left_behind
 from laxity.spark.revising.late_rows import LateRows
@@ -33,11 +34,11 @@ from laxity.spark.revising.suspects import SuspectKeys, late_keys, summed, suspe
 from laxity.spark.revising.visible import SuspectRows, VisibleRows, kept_before
 from laxity.spark.rows.background import BackgroundJobs
 from laxity.spark.rows.columns import EVENT_US, quoted_name
-from laxity.spark.rows.materialize import Loan, in_one_process, materialized
+from laxity.spark.rows.materialize import Loan, materialized
 from laxity.spark.rows.measure import Riding, measure, observe
+from laxity.spark.rows.one_process import in_one_process
 from laxity.spark.rows.runtime_literal import runtime_literal, runtime_sql
 from laxity.spark.storage.resident import Chunk, rows_in
-from laxity.spark.storage.state import Tables
 
 HOLES, WAITING = "holes", "waiting"
 DOUBTED = "doubted"  # the folder of all tables but `recent`: each gets few rows in a batch
@@ -49,7 +50,7 @@ Added = Callable[[], dict[int, int]]  # rows added to a table, by bucket; asked 
 class Retained:
     """The tables as one batch finds them, and what it leaves in them."""
 
-    tables: Tables
+    tables: StateTables
     background: BackgroundJobs
     places: Places
     pruned: PrunedColumns

@@ -6,14 +6,14 @@ driver they are cached, which can. So are rows that a stage made: counts may rid
 of a copy would be lost.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from laxity.spark.jvm.stored_rows import StoredRows
+from laxity.spark.rows.one_process import in_one_process
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +59,3 @@ class Loan:
         """The batch is over."""
         if not self._extended:
             self._let_go()
-
-
-def in_one_process(spark: SparkSession) -> bool:
-    """Whether executors live in the driver; those of `local-cluster` do not."""
-    return re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)) is not None

@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 
 from laxity.errors import StateError
 from laxity.spark.rows.background import BackgroundJobs
-from laxity.spark.rows.materialize import in_one_process
+from laxity.spark.rows.one_process import in_one_process
 from laxity.spark.rows.partitioning import ONE_TASK, coalesced
 from laxity.spark.storage.commit import Segment, Table
 from laxity.spark.storage.files import Files
