@@ -18,7 +18,8 @@ from laxity.errors import ConfigError
 class System:
     """One system, by the name its stage has in contracts, reports and checkpoints.
 
-    `stage`: the stage's class. `adds`: what a user calls to have it in a stream. `config`: how it
+    `stage`: the stage's class. `adds`: the function of a stream that adds it, which
+    is a method of `lx.Stream` by its name, or one that makes a stream. `config`: how it
     is set. `report`: the model of what it tells of a batch, None if it tells nothing. `page`,
     `example`: files of the repository. `demo`: the word behind `laxity demo`. None where there is
     none.
@@ -94,7 +95,7 @@ SYSTEMS = (
     System(
         name="apply",
         stage="laxity.spark.engine.apply:Apply",
-        adds="laxity.spark.api.stream:Stream.apply",
+        adds="laxity.spark.engine.apply:apply",
         page="docs/pipeline.md",
         example="examples/00_account_for_every_row.py",
     ),
@@ -111,7 +112,7 @@ SYSTEMS = (
     System(
         name="join",
         stage="laxity.spark.merging.join:Join",
-        adds="laxity.spark.api.stream:Stream.join",
+        adds="laxity.spark.merging.methods:join",
         report="laxity.core.join:JoinReport",
         page="docs/merge.md",
         example="examples/01_merge.py",
@@ -120,7 +121,7 @@ SYSTEMS = (
     System(
         name="revise",
         stage="laxity.spark.revising.revise:Revise",
-        adds="laxity.spark.api.stream:Stream.revise",
+        adds="laxity.spark.revising.revise:revise",
         config="laxity.spark.revising.app:App",
         report="laxity.core.moment:ReviseReport",
         page="docs/revise.md",

@@ -1,7 +1,7 @@
 """A system from outside: a stage with a table, a promise, a report and metrics of its own."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame
 
@@ -9,11 +9,13 @@ from laxity.contract import PromiseTerms
 from laxity.core.ledger import Fates
 from laxity.core.stage_report import StageReport, shown
 from laxity.registry import System, register
+from laxity.spark.engine.draft import Draft
 from laxity.spark.engine.planned import Counts, Needs, Planned, StageResult
 from laxity.spark.engine.stage import BatchContext, Stage
 from laxity.spark.rows.columns import EVENT_US
 
 MOST = "rows a batch"
+S = TypeVar("S", bound=Draft)
 
 
 class EchoReport(StageReport):
@@ -61,4 +63,10 @@ class Echo(Stage):
         return Planned(rows, finish, {"held": again})
 
 
-register(System("echo", stage="support.echo:Echo", report="support.echo:EchoReport"))
+def echo(stream: S) -> S:
+    """The stream, its rows passed on."""
+    return stream.then(Echo(), stream.schema)
+
+
+PLACES = {name: f"support.echo:{name}" for name in ("Echo", "EchoReport", "echo")}
+register(System("echo", stage=PLACES["Echo"], adds=PLACES["echo"], report=PLACES["EchoReport"]))

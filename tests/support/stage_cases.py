@@ -14,8 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 import laxity as lx
 from laxity.spark.api.stream import Stream
 from support import feeds, readings
-from support.echo import Echo
-from support.traces import with_stage
+from support.echo import echo
 
 N_ROWS = 36
 Results = list[Any]
@@ -90,7 +89,7 @@ def applied(stream: Stream) -> Stream:
 
 
 def echoed(stream: Stream) -> Stream:
-    return with_stage(stream, Echo())
+    return echo(stream)
 
 
 CASES: Mapping[str, Case] = {

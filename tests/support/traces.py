@@ -61,7 +61,7 @@ def trace_source(spark: SparkSession, path: Path, rows_per_batch: int, name: str
 
 
 def with_stage(stream: Stream, stage: Stage) -> Stream:
-    return stream._then(stage, stream.schema)
+    return stream.then(stage, stream.schema)
 
 
 def run(stream: Stream, work: Path, sink: Any = None, name: str = "test") -> Any:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrameWriter, SparkSession
 import laxity as lx
 from laxity.spark.jvm.hadoop_files import HadoopFiles
 from laxity.spark.rows.one_process import in_one_process
-from laxity.spark.storage import written
+from laxity.spark.storage import parquet_writer as written
 from laxity.spark.storage.checkpoint import commit_ids
 from laxity.spark.storage.files import LocalFiles
 from support import stages, traces

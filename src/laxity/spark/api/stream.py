@@ -4,145 +4,49 @@ A stream of one source has the user's columns beside Laxity's (`_source`, `_even
 `_seq`); a stream of several has one struct column per source, null where the row is another's.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
 
-from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, MapType, StructField, StructType, TimestampType
+from pyspark.sql.types import MapType, StructField, StructType, TimestampType
 
 from laxity.core.merge import MergeTerms
 from laxity.core.slack import Fixed, SlackRule
-from laxity.core.triggers import Trigger
 from laxity.core.tuned import Tuned
 from laxity.durations import Duration, duration_us
 from laxity.errors import ConfigError
+from laxity.registry import resolve, systems
 from laxity.spark.api.query import Query
 from laxity.spark.api.start import Launch
-from laxity.spark.engine.apply import Apply
+from laxity.spark.engine.apply import apply
 from laxity.spark.engine.branch import Branch, made_columns
-from laxity.spark.engine.row_by_row import check_row_by_row
+from laxity.spark.engine.draft import Draft
 from laxity.spark.engine.sink import Sink
 from laxity.spark.engine.source import Source, check_name, union
-from laxity.spark.engine.stage import Stage
-from laxity.spark.jvm.plans import analyzed_plan
-from laxity.spark.merging.join import Join
 from laxity.spark.merging.merge import Merge
+from laxity.spark.merging.methods import join
 from laxity.spark.merging.tuning import merge_of, tuned_by
-from laxity.spark.revising.app import App
-from laxity.spark.revising.column_pruning import columns_used_by
-from laxity.spark.revising.late_rows import checked_trigger
-from laxity.spark.revising.places import places_in
-from laxity.spark.revising.revise import Revise
+from laxity.spark.revising.revise import revise
 from laxity.spark.rows.columns import CAME, OWN
 
 
-@dataclass(frozen=True)
-class Stream:
-    """Rows on their way; every method gives a new stream."""
+class Stream(Draft):
+    """Rows on their way; every method gives a new stream.
 
-    branch: Branch
-    rows: DataFrame
-    schema: StructType
-    deadline_us: int | None = None
+    A system of the registry adds its own: a function of a stream by its name.
+    """
 
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        """What its rows go through."""
-        return self.branch.stages
+    apply = apply
+    join = join
+    revise = revise
 
-    def _then(self, stage: Stage, schema: StructType) -> "Stream":
-        """The stream with one more stage."""
-        if stage.name in [one.name for one in self.stages]:
-            raise ConfigError(f"there is a stage {stage.name} already: state it once")
-        branch = replace(self.branch, stages=(*self.stages, stage))
-        return replace(self, branch=branch, schema=schema)
-
-    def apply(self, fn: Callable[[DataFrame], DataFrame], *, per_batch: bool = False) -> "Stream":
-        """Add a function of the rows, each by itself; it is tried on an empty batch at once.
-
-        It gets the rows of one batch after the other, so one that combines rows (`groupBy`,
-        `distinct`, a window function, `limit`, `orderBy`, a join of the rows with themselves …)
-        would give partial results, and is refused; with static tables it may do as it likes.
-        `per_batch`: it means each batch by itself, and may combine the rows of one.
-        """
-        stage = Apply(fn, position=len(self.stages) + 1, per_batch=per_batch)
-        empty = self._empty()
-        try:
-            result = fn(empty)
-        except Exception as error:
-            raise ConfigError(
-                f"apply({stage.called}) fails on the stream's columns "
-                f"({', '.join(self.schema.names)}): {error}"
-            ) from error
-        if not isinstance(result, DataFrame):
-            raise ConfigError(
-                f"apply({stage.called}) must give a DataFrame, got {type(result).__name__}"
-            )
-        if not per_batch:
-            check_row_by_row(stage.called, analyzed_plan(result), analyzed_plan(empty))
-        return self._then(stage, result.schema)
-
-    def join(
-        self,
-        left: str,
-        right: str,
-        *,
-        on: str | Sequence[str],
-        within: Duration,
-        when: str = "true",
-    ) -> "Stream":
-        """Pair the rows of two sources of a merge, in a sliding window.
-
-        `on`: the column or columns, of both sources, that must be equal. `within`: how far apart
-        in event time. `when`: a condition in SQL, like `"bus.delay > 120 AND scats.flow > 40"`.
-        Each pair comes once, with the columns of `on`, a struct for either source, `_event` and
-        `_arrival` of the later row, and `_read`, how the second of them was read.
-        """
-        if not self.stages or not isinstance(self.stages[-1], Merge):
-            raise ConfigError("join takes rows as a merge reads them: call it right after lx.merge")
-        keys = (on,) if isinstance(on, str) else tuple(on)
-        self._check_sides(left, right, keys)
-        names = self.branch.names
-        stage = Join(left, right, keys, duration_us(within, "within"), when, names)
-        try:
-            result = stage.among(self._empty())
-        except AnalysisException as error:
-            raise ConfigError(f"join: when {when!r} does not fit the columns: {error}") from error
-        return self._then(stage, result.schema)
-
-    def revise(
-        self,
-        app: App,
-        *,
-        by: str | Sequence[str],
-        lateness: Duration,
-        period: Duration | None = None,
-        sequence: str | None = None,
-        trigger: str | Trigger = "eager",
-    ) -> "Stream":
-        """Answer at once, and again what late rows change, until a result is exact.
-
-        `by`: the column or columns that name a key. `lateness`: how late a row may be; later ones
-        are rejected, with `late_by`. `period`: how often each key sends a row; or `sequence`: the
-        column that numbers its rows. Either tells where rows are missing, so that only rows near
-        those are kept; with neither all rows within the lateness are. `trigger`: when late rows
-        are replayed, `"eager"` (at once), `"lazy"` (with the key's next row on time) or a function
-        of `Waiting`.
-
-        Results carry `_status` (`final`, `tentative`, `revised`, `retracted`) and `_revision`;
-        `lx.latest` gives the newest of each.
-        """
-        if any(isinstance(stage, Revise) for stage in self.stages):
-            raise ConfigError("a stream can be revised once: results change, rows do not")
-        keys = (by,) if isinstance(by, str) else tuple(by)
-        places = places_in(self.schema, keys, period, sequence)
-        lateness_us = duration_us(lateness, "lateness")
-        app.check(self._empty(), keys)
-        used = columns_used_by(app, self._empty(), places.columns)
-        stage = Revise(app, places, used, lateness_us, checked_trigger(trigger))
-        return self._then(stage, stage.empty_results(self._empty()).schema)
+    def __getattr__(self, name: str) -> Any:
+        """What a system from elsewhere adds."""
+        for one in systems():
+            if one.adds is not None and one.adds.rpartition(":")[2] == name:
+                return partial(resolve(one.adds), self)
+        raise AttributeError(f"a stream has no {name!r}; there is no system of that name")
 
     def named(self, name: str) -> "Stream":
         """The stream as an input of another merge, where its rows are a struct of that name.
@@ -161,28 +65,6 @@ class Stream:
         if "_seq" not in there and any(isinstance(kind, MapType) for kind in there.values()):
             raise ConfigError(f"named {name}: rows with a map cannot be put in order; drop it")
         return replace(self, branch=replace(self.branch, name=name))
-
-    def _check_sides(self, left: str, right: str, keys: Sequence[str]) -> None:
-        names = self.branch.names
-        if left == right or not {left, right} <= set(names):
-            raise ConfigError(
-                f"join pairs two different sources of the merge ({', '.join(names)}); "
-                f"got {left} and {right}"
-            )
-        if not keys:
-            raise ConfigError("join needs at least one column in on=")
-        for key in keys:
-            kinds = [_field(self.schema, side, key) for side in (left, right)]
-            if kinds[0] != kinds[1]:
-                shown = " and ".join(kind.simpleString() for kind in kinds)
-                raise ConfigError(f"join: column {key} has two types, {shown}: cast one")
-            if key in names or key.startswith("_"):
-                raise ConfigError(
-                    f"join: {key} is taken as a name of the result; rename the column"
-                )
-
-    def _empty(self) -> DataFrame:
-        return self.rows.sparkSession.createDataFrame([], self.schema)
 
     def start(
         self,
@@ -255,7 +137,7 @@ def merge(
     )
     came = CAME if plain.branch.before else "_arrival"
     stage = Merge(plain.branch.names, terms, came)
-    merged = plain._then(stage, plain.schema.add("_read", "string"))
+    merged = plain.then(stage, plain.schema.add("_read", "string"))
     tuned_by(merged.branch)
     return merged
 
@@ -287,13 +169,3 @@ def _plain(inputs: Sequence[Source | Stream], deadline: Duration | None) -> Stre
         else:
             fields.append(rows.schema[one.name])
     return Stream(branch, rows, StructType(fields), deadline_us)
-
-
-def _field(schema: StructType, source: str, column: str) -> DataType:
-    """The type of a source's column."""
-    fields = schema[source].dataType
-    assert isinstance(fields, StructType)
-    if column not in fields.names:
-        there = ", ".join(fields.names)
-        raise ConfigError(f"join: source {source} has no column {column}; there are {there}")
-    return fields[column].dataType

@@ -2,11 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pyspark.sql import DataFrame
 
+from laxity.errors import ConfigError
+from laxity.spark.engine.draft import Draft
 from laxity.spark.engine.planned import Needs, Planned, StageResult
+from laxity.spark.engine.row_by_row import check_row_by_row
 from laxity.spark.engine.stage import BatchContext, Stage
+from laxity.spark.jvm.plans import analyzed_plan
+
+S = TypeVar("S", bound=Draft)
 
 
 @dataclass(frozen=True)
@@ -41,3 +48,29 @@ class Apply(Stage):
     def plan(self, rows: DataFrame, context: BatchContext) -> Planned:
         """The function's result."""
         return Planned(self.fn(rows), lambda counts, before: StageResult())
+
+
+def apply(stream: S, fn: Callable[[DataFrame], DataFrame], *, per_batch: bool = False) -> S:
+    """Add a function of the rows, each by itself; it is tried on an empty batch at once.
+
+    It gets the rows of one batch after the other, so one that combines rows (`groupBy`,
+    `distinct`, a window function, `limit`, `orderBy`, a join of the rows with themselves …)
+    would give partial results, and is refused; with static tables it may do as it likes.
+    `per_batch`: it means each batch by itself, and may combine the rows of one.
+    """
+    stage = Apply(fn, position=len(stream.stages) + 1, per_batch=per_batch)
+    empty = stream.empty
+    try:
+        result = fn(empty)
+    except Exception as error:
+        raise ConfigError(
+            f"apply({stage.called}) fails on the stream's columns "
+            f"({', '.join(stream.schema.names)}): {error}"
+        ) from error
+    if not isinstance(result, DataFrame):
+        raise ConfigError(
+            f"apply({stage.called}) must give a DataFrame, got {type(result).__name__}"
+        )
+    if not per_batch:
+        check_row_by_row(stage.called, analyzed_plan(result), analyzed_plan(empty))
+    return stream.then(stage, result.schema)

@@ -26,9 +26,9 @@ from laxity.spark.revising.marks import (
     OLD,
     OPEN,
     US,
-    fates,
 )
 from laxity.spark.revising.places import Places, hole_before
+from laxity.spark.revising.visible import fates
 from laxity.spark.rows.runtime_literal import runtime_sql
 
 N_BETWEEN = f"size(filter({OPEN}, h -> h.lo <> {BEGINNING}L AND h.hi <> {END}L))"

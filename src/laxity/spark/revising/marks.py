@@ -1,8 +1,5 @@
 """What is noted beside a row's own columns while a revise works on a batch."""
 
-from laxity.core.moment import Moment
-from laxity.spark.rows.runtime_literal import runtime_sql
-
 KEY, US, AT = "_key", "_us", "_at"  # beside a row's own columns, while a batch is worked on
 OLD = "_old"  # whether a row is kept from the batches before, and was on time or due there
 NEW = "_new"  # whether it is late, in this batch or since it waits; on time if neither
@@ -20,13 +17,3 @@ OF_KEY = (FRESH, LATELY, ON_TIME, NOTED)
 OPEN = "_holes"  # a key's open holes
 LEAVING = "_leaving"  # its rows that are not recent any more, and near a hole
 WAITS = f"{NEW} AND NOT {DUE} AND {REASON} IS NULL"
-
-
-def fates(moment: Moment) -> dict[str, str]:
-    """Which of the rows in doubt are due, wait, and are dead, as SQL."""
-    return {
-        "due": DUE,
-        "waiting": WAITS,
-        "dead": f"{REASON} IS NOT NULL",
-        "behind": f"{DUE} AND {US} <= {runtime_sql(moment.answered_us, US)}",
-    }

@@ -28,10 +28,10 @@ from laxity.spark.engine.stage import StateTables
 from laxity.spark.revising.column_pruning import PrunedColumns
 from laxity.spark.revising.holes import N_BETWEEN, Keys, found_out, left_behind
 from laxity.spark.revising.late_rows import LateRows
-from laxity.spark.revising.marks import FRESH, LEAVING, OLD, US, fates
+from laxity.spark.revising.marks import FRESH, LEAVING, OLD, US
 from laxity.spark.revising.places import Places, of_keys
 from laxity.spark.revising.suspects import SuspectKeys, late_keys, summed, suspects
-from laxity.spark.revising.visible import SuspectRows, VisibleRows, kept_before
+from laxity.spark.revising.visible import SuspectRows, VisibleRows, fates, kept_before
 from laxity.spark.rows.background import BackgroundJobs
 from laxity.spark.rows.columns import EVENT_US, quoted_name
 from laxity.spark.rows.materialize import Loan, materialized

@@ -7,27 +7,33 @@ evaluated on slices of what is retained (`reevaluation.py`); which rows those ar
 `retained.py`, and how a batch with rows goes in `revision.py`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame
 
 from laxity.core.ledger import Fates
 from laxity.core.moment import Moment, ReviseState
 from laxity.core.triggers import Trigger
-from laxity.durations import show_time, show_us
+from laxity.durations import Duration, duration_us, show_time, show_us
+from laxity.errors import ConfigError
+from laxity.spark.engine.draft import Draft
 from laxity.spark.engine.planned import Needs, Planned, StageResult
 from laxity.spark.engine.stage import BatchContext, Stage
 from laxity.spark.revising.app import App
-from laxity.spark.revising.column_pruning import PrunedColumns
+from laxity.spark.revising.column_pruning import PrunedColumns, columns_used_by
 from laxity.spark.revising.emission import with_status
 from laxity.spark.revising.findings import NO_RESULTS, numbers_of
-from laxity.spark.revising.places import Places
+from laxity.spark.revising.late_rows import checked_trigger
+from laxity.spark.revising.places import Places, places_in
 from laxity.spark.revising.retained import Retained
 from laxity.spark.revising.revision import Revision
 from laxity.spark.revising.visible import VisibleRows, lateness
 from laxity.spark.rows.columns import EVENT_US
 from laxity.spark.rows.results import keyed
+
+S = TypeVar("S", bound=Draft)
 
 
 @dataclass(frozen=True)
@@ -131,3 +137,36 @@ class Revise(Stage):
         answers = self.app.results(rows.where("false"), by=self.places.by)
         answers = with_status(answers, None, self.places, self._moment(ReviseState(), None))
         return keyed(answers, self.app.naming(self.places.by))
+
+
+def revise(
+    stream: S,
+    app: App,
+    *,
+    by: str | Sequence[str],
+    lateness: Duration,
+    period: Duration | None = None,
+    sequence: str | None = None,
+    trigger: str | Trigger = "eager",
+) -> S:
+    """Answer at once, and again what late rows change, until a result is exact.
+
+    `by`: the column or columns that name a key. `lateness`: how late a row may be; later ones
+    are rejected, with `late_by`. `period`: how often each key sends a row; or `sequence`: the
+    column that numbers its rows. Either tells where rows are missing, so that only rows near
+    those are kept; with neither all rows within the lateness are. `trigger`: when late rows
+    are replayed, `"eager"` (at once), `"lazy"` (with the key's next row on time) or a function
+    of `Waiting`.
+
+    Results carry `_status` (`final`, `tentative`, `revised`, `retracted`) and `_revision`;
+    `lx.latest` gives the newest of each.
+    """
+    if any(isinstance(stage, Revise) for stage in stream.stages):
+        raise ConfigError("a stream can be revised once: results change, rows do not")
+    keys = (by,) if isinstance(by, str) else tuple(by)
+    places = places_in(stream.schema, keys, period, sequence)
+    lateness_us = duration_us(lateness, "lateness")
+    app.check(stream.empty, keys)
+    used = columns_used_by(app, stream.empty, places.columns)
+    stage = Revise(app, places, used, lateness_us, checked_trigger(trigger))
+    return stream.then(stage, stage.empty_results(stream.empty).schema)

@@ -6,7 +6,7 @@ from functools import cached_property, reduce
 from pyspark.sql import DataFrame
 
 from laxity.core.moment import Moment
-from laxity.spark.revising.marks import NEW, OLD, WAITED
+from laxity.spark.revising.marks import DUE, NEW, OLD, REASON, US, WAITED, WAITS
 from laxity.spark.rows.columns import EVENT_US
 from laxity.spark.rows.runtime_literal import runtime_sql
 
@@ -81,3 +81,13 @@ class SuspectRows:
 
     rows: DataFrame
     n_keys: int
+
+
+def fates(moment: Moment) -> dict[str, str]:
+    """Which of the rows in doubt are due, wait, and are dead, as SQL."""
+    return {
+        "due": DUE,
+        "waiting": WAITS,
+        "dead": f"{REASON} IS NOT NULL",
+        "behind": f"{DUE} AND {US} <= {runtime_sql(moment.answered_us, US)}",
+    }
