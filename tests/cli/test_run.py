@@ -53,6 +53,21 @@ def test_a_run_without_anything_new_tells_the_account_and_is_well(
     assert document["pipeline"] == "twice"
 
 
+def test_a_run_leaves_rows_held_and_a_drain_lets_them_out(
+    spark: SparkSession, work: Path, capsys: Any
+) -> None:
+    words = ("run", BUSES, *places(work), "--trigger", "available_now")
+    assert app([*words, "--json"]) == 0
+    held = json.loads(capsys.readouterr().out)["rows"]["held"]
+    assert held > 0
+    sink, where = places(work)[:2], places(work)[3]
+    assert app(["drain", BUSES, where, *sink, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert (rows["held"], rows["released"]) == (0, rows["rows_in"])
+    assert app(["top", where, "--once"]) == 0
+    assert "not running, drained" in capsys.readouterr().out
+
+
 def test_a_function_may_start_the_stream_itself_and_a_broken_promise_is_one(
     spark: SparkSession, work: Path, capsys: Any
 ) -> None:

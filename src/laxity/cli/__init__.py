@@ -21,6 +21,7 @@ app = App(
 app.command("laxity.cli.calibrate:calibrate")
 app.command("laxity.cli.demo:demo")
 app.command("laxity.cli.doctor:doctor")
+app.command("laxity.cli.drain:drain")
 app.command("laxity.cli.late:late")
 app.command("laxity.cli.paper:paper")
 app.command("laxity.cli.run:run")

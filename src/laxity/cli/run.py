@@ -27,6 +27,7 @@ def run(
     checkpoint: str | None = None,
     trigger: str | None = None,
     name: str | None = None,
+    drain: bool = False,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
     """Start a stream of your own and watch it until it ends, or you end it with Ctrl-C.
@@ -48,6 +49,8 @@ def run(
         as possible by default.
     name
         What the pipeline is called; by default as in MODULE:NAME.
+    drain
+        With --trigger available_now: at its end let everything out, since the input has ended.
     as_json
         Print one JSON document at the end.
     """
@@ -61,7 +64,7 @@ def run(
         loaded = load(target, given)
     with plain_interrupts():
         with console.status(f"starting {target}"):
-            query = _started(target, loaded, terms)
+            query = _started(target, loaded, terms, drain)
         try:
             follow(query, query.contract.pipeline, None, console)
         except KeyboardInterrupt:
@@ -78,11 +81,12 @@ def run(
 
 
 def _started(
-    target: str, given: "lx.Stream | lx.Query", terms: dict[str, str | None]
+    target: str, given: "lx.Stream | lx.Query", terms: dict[str, str | None], drain: bool
 ) -> "lx.Query":
     """The query; a stream is started on the terms given."""
     if isinstance(given, lx.Query):
         said = [f"--{what}" for what, term in terms.items() if term is not None]
+        said += ["--drain"] if drain else []
         if said:
             given.stop()
             raise ConfigError(
@@ -101,6 +105,7 @@ def _started(
         sink=sink_of(sink),
         checkpoint=checkpoint,
         trigger=terms["trigger"],
+        drain=drain,
     )
 
 
