@@ -52,9 +52,9 @@ def top(
         while True:
             running = runs(files)
             state = "running" if running else "not running"
-            reports = read_reports(files, batches)
-            state += ", drained" if reports and reports[-1].drained else ""
-            live.update(watch(reports, f"{name} · {state}"), refresh=True)
+            newest = read_reports(files, batches)
+            state += ", drained" if newest and newest[-1].drained else ""
+            live.update(watch(newest, f"{name} · {state}"), refresh=True)
             if once or not running:
                 return 0
             time.sleep(every)
