@@ -21,12 +21,12 @@ class Batches(Store):
     def add(self, rows: DataFrame, floor: int, anew: bool = False) -> None:
         tables, background = self.turn(), BackgroundJobs()
         newest = len(self.commits) + 4
-        piece = Chunk.of(self.laid(rows.selectExpr("id", "CAST(id AS STRING) AS key")), newest)
-        tables.stay("t", [piece], background, anew)
+        chunk = Chunk.of(self.laid(rows.selectExpr("id", "CAST(id AS STRING) AS key")), newest)
+        tables.stay("t", [chunk], background, anew)
         if anew:
-            tables.replace("t", piece.leaf.rows)
+            tables.replace("t", chunk.leaf.rows)
         else:
-            tables.append("t", piece.leaf.rows, expire_by="id", newest=newest)
+            tables.append("t", chunk.leaf.rows, expire_by="id", newest=newest)
             tables.expire("t", floor)
         self.commit(tables, background)
 
@@ -66,9 +66,9 @@ def test_a_table_at_hand_is_what_its_files_hold(batches: Batches, spark: SparkSe
     assert len(batches.materialized() - before) <= MANY + 1
     batches.standing = ResidentTables()
     batches.add(spark.range(46, 51), floor=0)
-    assert not batches.standing.pieces
+    assert not batches.standing.chunks
     assert batches.ids()[-1] == 50
-    assert [len(pieces) for pieces in batches.standing.pieces.values()] == [1]
+    assert [len(chunks) for chunks in batches.standing.chunks.values()] == [1]
     batches.add(spark.range(56, 61), floor=0)
     assert batches.ids()[-6:] == [50, 56, 57, 58, 59, 60]
 
@@ -91,9 +91,9 @@ def test_a_table_beside_another_is_at_hand_with_it(batches: Batches, spark: Spar
         tables, background = batches.turn(), BackgroundJobs()
         for name, ids in (("t", spark.range(5)), ("late", spark.range(7, 9))):
             rows = batches.laid(ids.selectExpr("id", "CAST(id AS STRING) AS key"))
-            piece = Chunk.of(rows, newest=9)
-            tables.stay("t", [piece], background)
-            tables.append(name, piece.leaf.rows, expire_by="id", newest=9)
+            chunk = Chunk.of(rows, newest=9)
+            tables.stay("t", [chunk], background)
+            tables.append(name, chunk.leaf.rows, expire_by="id", newest=9)
         batches.commit(tables, background)
         if restart:
             batches.standing = ResidentTables()
@@ -102,7 +102,7 @@ def test_a_table_beside_another_is_at_hand_with_it(batches: Batches, spark: Spar
         assert seen is not None
         ids_seen = sorted(row["id"] for row in seen.collect())
         assert ids_seen == sorted([0, 1, 2, 3, 4, 7, 8] * (2 if restart else 1))
-        assert batches.standing.pieces["late"] == ()
+        assert batches.standing.chunks["late"] == ()
         background.end()
 
 

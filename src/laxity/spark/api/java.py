@@ -72,10 +72,10 @@ def _candidates() -> list[tuple[str, Path]]:
 def java_version(java: Path) -> int | None:
     """The major version a `java` program reports; None if it does not run."""
     try:
-        told = subprocess.run(
+        answer = subprocess.run(
             [java, "-version"], capture_output=True, text=True, check=True, timeout=30
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    match = re.search(r'version "(?:1\.)?(\d+)', told.stderr)
+    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
     return int(match[1]) if match else None

@@ -19,8 +19,8 @@ FUTURE = "in the future"
 def stamped(rows: DataFrame, sources: Sequence[Source], start_us: int) -> DataFrame:
     """The rows, dead ones known; those that tell no arrival came when the batch began."""
     start = f"timestamp_micros({runtime_sql(start_us, f'coalesce({EVENT_US}, 0L)')})"
-    told = any(source.arrival is not None for source in sources)
-    arrival = f"coalesce(_arrival, {start})" if told else start
+    has_arrival = any(source.arrival is not None for source in sources)
+    arrival = f"coalesce(_arrival, {start})" if has_arrival else start
     # as numbers, which are cheaper to add than times
     future = f"{EVENT_US} > unix_micros({arrival}) + {_max_future_us(sources)}"
     dead = f"coalesce(_dead, IF({future}, '{FUTURE}', NULL))"

@@ -111,8 +111,10 @@ class BatchRunner:
         if last is None or last.drained:
             return ""
         stages = [(b.label(s.name), s) for b in self._plan.branch.walk() for s in b.stages]
-        told = {label: stage.unfinished(last.memories.get(label, {})) for label, stage in stages}
-        return "; ".join(f"{label}: {words}" for label, words in told.items() if words)
+        unfinished = {
+            label: stage.unfinished(last.memories.get(label, {})) for label, stage in stages
+        }
+        return "; ".join(f"{label}: {words}" for label, words in unfinished.items() if words)
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Run one batch, unless it is already done."""

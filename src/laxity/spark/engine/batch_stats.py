@@ -76,9 +76,9 @@ def intake_columns(names: Sequence[str]) -> list[Column]:
     else:
         columns = []
         for n in range(len(names)):
-            mine = F.col(RANK) == n
-            newest = F.max(F.when(mine, live_event))
-            columns.append((F.count_if(mine), F.count(F.when(mine, dead)), newest))
+            of_source = F.col(RANK) == n
+            newest = F.max(F.when(of_source, live_event))
+            columns.append((F.count_if(of_source), F.count(F.when(of_source, dead)), newest))
     return [
         column
         for n, (rows, lost, newest) in enumerate(columns)

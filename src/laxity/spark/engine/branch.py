@@ -79,10 +79,10 @@ def made_columns(schema: StructType) -> list[str]:
 def sources_rows(branch: Branch, rows: DataFrame) -> DataFrame:
     """Of the rows of all sources those of the branch's own, with its columns."""
     names = [source.name for source in branch.own_sources]
-    mine = rows.where(F.col("_source").isin(names))
+    own_rows = rows.where(F.col("_source").isin(names))
     if len(branch.inputs) == 1:
-        return mine.select(*_INTAKE, f"{names[0]}.*")
-    return mine.select(*_INTAKE, *names)
+        return own_rows.select(*_INTAKE, f"{names[0]}.*")
+    return own_rows.select(*_INTAKE, *names)
 
 
 def made_rows(name: str, results: DataFrame) -> DataFrame:

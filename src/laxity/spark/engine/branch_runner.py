@@ -83,11 +83,11 @@ class BranchRunner:
         intakes: dict[str, Intake] = {}
         for branch in query.walk():
             if not branch.before:
-                mine, everything = kept_rows, all_rows
+                own_rows, everything = kept_rows, all_rows
                 if query.before:
-                    mine = packed(sources_rows(branch, all_rows()), branch.names)
-                    everything = partial(unpacked, mine, branch.names)
-                intakes[branch.name] = self._counted(branch, mine, everything, {}, batch)
+                    own_rows = packed(sources_rows(branch, all_rows()), branch.names)
+                    everything = partial(unpacked, own_rows, branch.names)
+                intakes[branch.name] = self._counted(branch, own_rows, everything, {}, batch)
         return Materials(all_rows, intakes, loan)
 
     def _by_key(self, rows: DataFrame, batch: Batch) -> DataFrame:
@@ -122,8 +122,10 @@ class BranchRunner:
         """What a branch takes in that has others among its inputs."""
         made = [_at_hand(made_rows(name, one.rows), batch) for name, one in before.items()]
         rows = together(sources_rows(branch, materials.rows()), made, batch.now_us)
-        mine = packed(rows, branch.names)
-        return self._counted(branch, mine, partial(unpacked, mine, branch.names), before, batch)
+        own_rows = packed(rows, branch.names)
+        return self._counted(
+            branch, own_rows, partial(unpacked, own_rows, branch.names), before, batch
+        )
 
     def _counted(
         self,

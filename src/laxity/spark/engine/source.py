@@ -66,8 +66,8 @@ class Source:
 
     def _unread(self) -> Column:
         """Why the row's time could not be read; null if it could."""
-        told = quoted(self.terms.event_time).isNotNull()
-        timeless = F.when(self.event.isNull(), F.when(told, BAD_TIMESTAMP).otherwise(NO_TIMESTAMP))
+        given = quoted(self.terms.event_time).isNotNull()
+        timeless = F.when(self.event.isNull(), F.when(given, BAD_TIMESTAMP).otherwise(NO_TIMESTAMP))
         if _CORRUPT not in self.df.columns:
             return timeless
         return F.coalesce(F.when(F.col(_CORRUPT).isNotNull(), BAD_ROW), timeless)

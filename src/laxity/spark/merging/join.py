@@ -105,8 +105,8 @@ class Join(Stage):
     def _new(self, rows: DataFrame) -> DataFrame:
         """The rows of the two sides, as the window keeps them."""
         own = ("_source", "_event", "_arrival", "_seq", "_read")
-        mine = F.col("_source").isin(self.left, self.right)
-        return rows.where(mine).select(*own, self.left, self.right)
+        of_sides = F.col("_source").isin(self.left, self.right)
+        return rows.where(of_sides).select(*own, self.left, self.right)
 
     def pairs(self, new: DataFrame, old: DataFrame | None, read_us: int | None) -> DataFrame:
         """Every pair that an in-order run compares and that has a new row; `_found` if we do too.

@@ -28,10 +28,10 @@ class Emission:
     app: App
     evaluate: Evaluation
     places: Places
-    history: Retained
-    found: Findings
+    retained: Retained
+    findings: Findings
 
-    def all_told(
+    def all_results(
         self, present: DataFrame, keeping: Callable[[], object]
     ) -> Callable[[], DataFrame]:
         """What gives the results between the edges and those before them that are new or changed.
@@ -40,52 +40,52 @@ class Emission:
         the app is evaluated once for both, beside all else unless it is one query that takes turns.
         What is to be kept begins when the evaluation has, so it does not wait.
         """
-        late_rows, keys, history = self.found.late_rows, self.found.keys, self.history
+        late_rows, keys, retained = self.findings.late_rows, self.findings.keys, self.retained
         rows, us = self.places.without(present), F.unix_micros("_event")
-        answered = us <= runtime_literal(history.moment.answered_us, us)
-        wanted = ~answered & (us <= runtime_literal(history.moment.watermark_us, us))
+        answered = us <= runtime_literal(retained.moment.answered_us, us)
+        wanted = ~answered & (us <= runtime_literal(retained.moment.watermark_us, us))
         if late_rows is None or keys is None or (self.app.own_query and not late_rows.n.due):
             keeping()
             return lambda: self._first(self.evaluate(rows).where(wanted))
-        replay = Replay(self.app, self.places, history.moment, late_rows, keys)
-        status = _status(self.places, history.moment).alias("_status")
+        replay = Replay(self.app, self.places, retained.moment, late_rows, keys)
+        status = _status(self.places, retained.moment).alias("_status")
 
         def both() -> DataFrame:
             everything = rows.unionByName(self.places.without(replay.older()))
             # evaluated while it is planned what is told of it
-            results = history.worked_out(replay.asked(self.evaluate(everything), wanted, status))
+            results = retained.worked_out(replay.asked(self.evaluate(everything), wanted, status))
             keeping()
-            given = history.tables.read(GIVEN)
+            given = retained.tables.read(GIVEN)
             if given is None:  # so what was not final before has had no result, and is new
-                late = FINAL if history.moment.drains else TENTATIVE
+                late = FINAL if retained.moment.drains else TENTATIVE
                 now = F.when(answered, late).otherwise(F.col("_status"))
                 return results.withColumns({"_status": now, "_revision": F.lit(0)})
             changed = replay.changes(results.where(answered).drop("_status"), given)
             new = results.where(~answered).withColumn("_revision", F.lit(0))
             cores = results.sparkSession.sparkContext.defaultParallelism
-            return history.at_hand(new.unionByName(changed).coalesce(cores))
+            return retained.at_hand(new.unionByName(changed).coalesce(cores))
 
-        return both if self.app.own_query else history.background.start(both)
+        return both if self.app.own_query else retained.background.start(both)
 
     def _first(self, answers: DataFrame) -> DataFrame:
         """Answers that are given for the first time."""
-        answers = with_status(answers, self.found.keys, self.places, self.history.moment)
-        return self.history.at_hand(answers) if self._some_open else answers
+        answers = with_status(answers, self.findings.keys, self.places, self.retained.moment)
+        return self.retained.at_hand(answers) if self._some_open else answers
 
     @property
     def _some_open(self) -> bool:
         """Whether some of them may not be final."""
-        return self.found.keys is not None or self.places.step is None
+        return self.findings.keys is not None or self.places.step is None
 
     def remember(self, results: DataFrame, by_status: Mapping[str, int]) -> None:
         """Begin to keep the answers that may still change, if there are any."""
-        tables, moment = self.history.tables, self.history.moment
+        tables, moment = self.retained.tables, self.retained.moment
         if not moment.drains and any(
             by_status[status] for status in (TENTATIVE, REVISED, RETRACTED)
         ):
             answers = may_change(results, self.app.naming(self.places.by))
             tables.append(GIVEN, answers, expire_by=EVENT_US, newest=moment.watermark_us)
-            tables.begin(GIVEN, self.history.background)
+            tables.begin(GIVEN, self.retained.background)
         tables.expire(GIVEN, moment.final_us + 1)
 
 

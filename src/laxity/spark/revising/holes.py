@@ -65,10 +65,10 @@ def found_out(rows: DataFrame, places: Places, moment: Moment, columns: Sequence
     """
     holes = {} if places.step is None else _seen_holes(places, moment, columns)
     late = fates(moment)
-    told = holes | {LATE: f"any_value({LATE})"}
-    told |= {name: f"count_if({which})" for name, which in late.items()}
+    sums = holes | {LATE: f"any_value({LATE})"}
+    sums |= {name: f"count_if({which})" for name, which in late.items()}
     of_key = rows.selectExpr("*", f"{is_present(moment)} AS _here").groupBy(*places.names)
-    keys = of_key.agg(*(F.expr(f"{text} AS {name}") for name, text in told.items()))
+    keys = of_key.agg(*(F.expr(f"{text} AS {name}") for name, text in sums.items()))
     key, others = (*places.names, f"{places.key_text} AS {KEY}"), (LATE, *late)
     if not holes:
         return keys.selectExpr(*key, *others)

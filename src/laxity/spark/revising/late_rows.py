@@ -164,8 +164,8 @@ def _neighbours(of_key: str, answered_us: str) -> dict[str, str]:
 def new_holes(due: DataFrame, places: Places, moment: Moment) -> DataFrame:
     """The holes before rows that are due and now the last of their key, but not recent any more."""
     holes = due.selectExpr(*places.names, f"{hole_before(places, moment)} AS h")
-    told = (f"h.{name} AS _{name}" for name in ("lo", "hi", "first_us", "last_us"))
-    return holes.where(f"h.hi - h.lo > {places.step}").selectExpr(*places.names, *told)
+    columns = (f"h.{name} AS _{name}" for name in ("lo", "hi", "first_us", "last_us"))
+    return holes.where(f"h.hi - h.lo > {places.step}").selectExpr(*places.names, *columns)
 
 
 def triggered(rows: DataFrame, trigger: Trigger, places: Places, moment: Moment) -> DataFrame:

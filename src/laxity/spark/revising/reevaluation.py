@@ -109,8 +109,8 @@ def _as_one(results: DataFrame, names: Sequence[str], side: str) -> DataFrame:
 
 def _same(both: DataFrame) -> Column:
     """Whether a result is what it was; when its rows arrived is no part of it."""
-    told = [name for name in _values(both) if name != "_arrival"]
-    sides = [F.struct(*(F.col(side)[name] for name in told)) for side in ("_before", "_after")]
+    results = [name for name in _values(both) if name != "_arrival"]
+    sides = [F.struct(*(F.col(side)[name] for name in results)) for side in ("_before", "_after")]
     return sides[0] == sides[1]
 
 
@@ -118,9 +118,9 @@ def _values(both: DataFrame) -> list[str]:
     return cast(StructType, both.schema["_after"].dataType).names
 
 
-def may_change(told: DataFrame, names: Sequence[str]) -> DataFrame:
+def may_change(results: DataFrame, names: Sequence[str]) -> DataFrame:
     """What to keep of results that are given out: those that are not final, as they are now."""
-    values = [name for name in told.columns if name not in (*names, *OWN)]
+    values = [name for name in results.columns if name not in (*names, *OWN)]
     value = F.struct(F.lit(1).alias("_"), *values)
     there = F.when(F.col("_status") != RETRACTED, value).alias("_value")
-    return told.where(F.col("_status") != FINAL).select(*names, there, "_revision")
+    return results.where(F.col("_status") != FINAL).select(*names, there, "_revision")

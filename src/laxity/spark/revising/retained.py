@@ -10,7 +10,7 @@ State tables, each appended to and expired by event time:
 A row that leaves `recent` goes to `contexts` or is forgotten. Among recent rows holes are found
 from the rows themselves; behind them neighbours may be forgotten, hence the table. Where rows are
 not counted, every row older than recent is a context until the bound on lateness has passed. Of
-rows no more is kept than the columns that the app uses (`used.py`).
+rows no more is kept than the columns that the app uses (`column_pruning.py`).
 
 Where executors live in the driver, the next batch finds the tables at hand, a key's rows in one
 place, and reads them only after a restart.
@@ -38,7 +38,7 @@ from laxity.spark.rows.materialize import Loan, materialized
 from laxity.spark.rows.measure import Riding, measure, observe
 from laxity.spark.rows.one_process import in_one_process
 from laxity.spark.rows.runtime_literal import runtime_literal, runtime_sql
-from laxity.spark.storage.resident import Chunk, rows_in
+from laxity.spark.storage.resident import Chunk, rows_of_chunks
 
 HOLES, WAITING = "holes", "waiting"
 DOUBTED = "doubted"  # the folder of all tables but `recent`: each gets few rows in a batch
@@ -203,7 +203,7 @@ class Retained:
         lent = [] if loan is None else [Chunk.view(parts.pop(0), newest_us, loan)]
         pieces = lent + [Chunk.of(rows, newest_us) for rows in parts]
         self.tables.stay(table, pieces, self.background, anew)
-        return rows_in(pieces)
+        return rows_of_chunks(pieces)
 
     def _by_bucket(self, table: str) -> Column:
         """How many rows expire in each bucket of a table."""
@@ -217,9 +217,9 @@ class Retained:
         noted = [] if others is None else [others]
         if keys is not None and keys.n["left"]:
             left = f"inline({left_behind(self.places, self.moment)})"
-            said = "lo AS _lo", "hi AS _hi", "first_us AS _first_us", "last_us AS _last_us"
+            columns = "lo AS _lo", "hi AS _hi", "first_us AS _first_us", "last_us AS _last_us"
             holes = keys.rows.selectExpr(*self.places.names, left)
-            noted.append(holes.selectExpr(*self.places.names, *said))
+            noted.append(holes.selectExpr(*self.places.names, *columns))
         if noted:
             newest_us = self.moment.newest_us
             rows = self._staying(HOLES, [_union(noted)], newest_us)

@@ -57,7 +57,7 @@ class Revision:
             return background.start(keep)
 
         emission = Emission(self.app, self._evaluation(), self.places, retained, findings)
-        results, statuses = emission.all_told(present, keeping)(), Riding()
+        results, statuses = emission.all_results(present, keeping)(), Riding()
         if not findings.no_results:
             results = statuses.on(results, by_status())
 

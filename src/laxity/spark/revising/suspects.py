@@ -1,8 +1,8 @@
 """The keys that are in doubt: late rows came or wait, or rows may be missing.
 
 Most keys are not. A cheap count of all keys finds those that are; all rows known of them are then
-brought together once, and whatever is to be found out about late rows (`lates.py`) and missing ones
-(`holes.py`) is worked out there.
+brought together once, and whatever is to be found out about late rows (`late_rows.py`) and missing
+ones (`holes.py`) is worked out there.
 """
 
 from dataclasses import dataclass
@@ -31,13 +31,13 @@ def late_keys(rows: DataFrame, places: Places) -> DataFrame:
         F.expr(f"bool_or({NEW}) AS {NEW}"),
         F.expr(f"count_if(NOT {NEW}) AS {ON_TIME}"),
     )
-    said = (
+    flags = (
         f"false AS {FRESH}",
         f"true AS {LATELY}",
         ON_TIME,
         f"CAST(NULL AS array<{NOTE}>) AS {NOTED}",
     )
-    return keys.where(NEW).selectExpr(f"{places.key_text} AS {KEY}", *said)
+    return keys.where(NEW).selectExpr(f"{places.key_text} AS {KEY}", *flags)
 
 
 def summed(rows: DataFrame, holes: DataFrame | None, places: Places, moment: Moment) -> DataFrame:
@@ -45,13 +45,13 @@ def summed(rows: DataFrame, holes: DataFrame | None, places: Places, moment: Mom
 
     It does not matter yet what the newest event of all is.
     """
-    told = rows.selectExpr(*places.names, AT, US, OLD, NEW)
+    marked = rows.selectExpr(*places.names, AT, US, OLD, NEW)
     if holes is not None:
         from_us = runtime_sql(moment.answered_us - moment.span_us, "_last_us")
         nothing = [f"CAST(NULL AS BIGINT) AS {name}" for name in (AT, US)]
         marks = [*places.names, *nothing, f"false AS {OLD}", f"true AS {NEW}"]
-        told = told.union(holes.where(f"_last_us > {from_us}").selectExpr(*marks))
-    return _summed(told, places)
+        marked = marked.union(holes.where(f"_last_us > {from_us}").selectExpr(*marks))
+    return _summed(marked, places)
 
 
 def suspects(keys: DataFrame, holes: DataFrame | None, places: Places, moment: Moment) -> DataFrame:
@@ -71,16 +71,16 @@ def suspects(keys: DataFrame, holes: DataFrame | None, places: Places, moment: M
         note = "struct(_lo AS lo, _hi AS hi, _first_us AS first_us, _last_us AS last_us)"
         notes = holes.selectExpr(*places.names, *kinds, f"NULL AS {ON_TIME}", f"{note} AS {NOTED}")
         found = found.union(notes)
-    told = [*(f"max({flag}) AS {flag}" for flag in flags), f"collect_list({NOTED}) AS {NOTED}"]
-    of_key = found.groupBy(*places.names).agg(*map(F.expr, told)).where(f"{LATELY} IS NOT NULL")
+    marked = [*(f"max({flag}) AS {flag}" for flag in flags), f"collect_list({NOTED}) AS {NOTED}"]
+    of_key = found.groupBy(*places.names).agg(*map(F.expr, marked)).where(f"{LATELY} IS NOT NULL")
     return of_key.selectExpr(f"{places.key_text} AS {KEY}", *flags, NOTED)
 
 
-def _summed(told: DataFrame, places: Places) -> DataFrame:
+def _summed(marked: DataFrame, places: Places) -> DataFrame:
     """By key what its rows say together: first by blocks of 64 places, a bit for each."""
     rest = f"pmod({AT}, {places.step}L)"
     blocks = (
-        told.selectExpr("*", f"({AT} - {rest}) div {places.step}L AS _slot", f"{rest} AS _rest")
+        marked.selectExpr("*", f"({AT} - {rest}) div {places.step}L AS _slot", f"{rest} AS _rest")
         .groupBy(*places.names, F.expr("shiftright(_slot, 6) AS _block"))
         .agg(
             F.expr(f"count({US}) AS n"),

@@ -61,8 +61,8 @@ class TimeShiftedQuery:
         reader = rows.sparkSession.read.schema(self.app.results(none, self.by).schema)
         found = reader.parquet(f"{self._uri}/out/{name}/*")
         us, way = F.unix_micros("_event"), sent.way
-        mine = found.where((us > way.lo_us) & (us <= way.hi_us))
-        return mine.withColumn("_event", F.timestamp_micros(us - way.offset_us))
+        awaited = found.where((us > way.lo_us) & (us <= way.hi_us))
+        return awaited.withColumn("_event", F.timestamp_micros(us - way.offset_us))
 
     @property
     def _uri(self) -> str:

@@ -26,8 +26,8 @@ class VisibleRows:
     @cached_property
     def accepted(self) -> DataFrame:
         """All but those too late, marked."""
-        told = lateness(self.moment)
-        parts = [_marked(self.came.where(f"NOT ({told['too_late']})"), new=told["late"])]
+        classes = lateness(self.moment)
+        parts = [_marked(self.came.where(f"NOT ({classes['too_late']})"), new=classes["late"])]
         if self.recent is not None:
             parts.append(kept_before(self.recent))
         if self.waited is not None:

@@ -97,7 +97,7 @@ class Checkpoint:
         self._lock.release()
 
     def _claim(self, contract: Contract) -> Identity:
-        mine = Identity(
+        wanted = Identity(
             id=uuid.uuid4().hex,
             pipeline=contract.pipeline,
             sources=tuple(source.name for source in contract.sources),
@@ -110,10 +110,10 @@ class Checkpoint:
                     f"checkpoint {self.files.uri} has data but no laxity.json: it was not made by "
                     "Laxity, or was damaged; choose an empty folder"
                 )
-            self.files.write("laxity.json", mine.model_dump_json().encode())
-            return mine
+            self.files.write("laxity.json", wanted.model_dump_json().encode())
+            return wanted
         for what in ("pipeline", "sources", "stages"):
-            theirs, ours = getattr(found, what), getattr(mine, what)
+            theirs, ours = getattr(found, what), getattr(wanted, what)
             if theirs != ours:
                 raise StateError(
                     f"checkpoint {self.files.uri} belongs to another pipeline: its {what} is "

@@ -1,6 +1,6 @@
 """Rows of state tables that stay at hand from batch to batch: they need not be read.
 
-A table's rows are at hand in pieces, one for every batch that added some, until they are many.
+A table's rows are at hand in chunks, one for every batch that added some, until they are many.
 That is for executors that live in the driver; elsewhere a lost one would take its rows with it.
 """
 
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from laxity.spark.jvm.rdd_leaf import RddLeaf, rows_of
 from laxity.spark.rows.materialize import Loan, materialized
 
-MANY = 8  # pieces that become one
+MANY = 8  # chunks that become one
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,17 +43,17 @@ class Chunk:
 class ResidentTables:
     """The pieces of the tables that are at hand, each whole."""
 
-    pieces: dict[str, tuple[Chunk, ...]] = field(default_factory=dict)
+    chunks: dict[str, tuple[Chunk, ...]] = field(default_factory=dict)
 
     def replaced(self, after: "ResidentTables") -> "ResidentTables":
         """Those of the batch after; tables that it left nothing new for stay."""
-        for name, pieces in after.pieces.items():
-            for piece in self.pieces.get(name, ()):
-                if piece not in pieces:
-                    piece.release()
-        return ResidentTables(self.pieces | after.pieces)
+        for name, chunks in after.chunks.items():
+            for chunk in self.chunks.get(name, ()):
+                if chunk not in chunks:
+                    chunk.release()
+        return ResidentTables(self.chunks | after.chunks)
 
 
-def rows_in(pieces: Iterable[Chunk]) -> DataFrame:
+def rows_of_chunks(chunks: Iterable[Chunk]) -> DataFrame:
     """All rows of the pieces."""
-    return rows_of([piece.leaf for piece in pieces])
+    return rows_of([chunk.leaf for chunk in chunks])

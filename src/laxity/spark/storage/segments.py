@@ -50,8 +50,8 @@ def _read(
     if column is None:
         return spark.read.schema(columns).parquet(*paths)
     shared = spark.read.schema(StructType([StructField(column, columns)])).parquet(*paths)
-    mine = quoted_name(column)
-    return shared.where(f"{mine} IS NOT NULL").selectExpr(f"{mine}.*")
+    own = quoted_name(column)
+    return shared.where(f"{own} IS NOT NULL").selectExpr(f"{own}.*")
 
 
 def sharing(tables: Mapping[str, DataFrame]) -> DataFrame:

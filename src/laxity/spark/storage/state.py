@@ -9,7 +9,7 @@ segment or when it is next folded.
 Nothing that a committed batch refers to is ever changed: writes go to folders of their own, and
 `sweep` deletes only what no kept commit refers to.
 
-The rows of a table may stay at hand for the batches to come (`standing.py`); they are written all
+The rows of a table may stay at hand for the batches to come (`resident.py`); they are written all
 the same, and read after a restart.
 """
 
@@ -29,7 +29,7 @@ from laxity.spark.rows.partitioning import ONE_TASK, coalesced
 from laxity.spark.storage.commit import Segment, Table
 from laxity.spark.storage.files import Files
 from laxity.spark.storage.parquet_writer import write_parquet
-from laxity.spark.storage.resident import MANY, Chunk, ResidentTables, rows_in
+from laxity.spark.storage.resident import MANY, Chunk, ResidentTables, rows_of_chunks
 from laxity.spark.storage.segments import columns_of, fold, path_of, read_table, sharing, unexpired
 
 Make = Callable[[], DataFrame]
@@ -53,7 +53,7 @@ class Tables:
         files: Files,
         committed: dict[str, Table],
         batch_id: int,
-        standing: ResidentTables | None = None,
+        resident: ResidentTables | None = None,
     ) -> None:
         self._spark = spark
         self._files = files
@@ -65,7 +65,7 @@ class Tables:
         self._opened: dict[str, DataFrame] = {}
         self._read: dict[str, DataFrame] = {}
         self._planning = threading.Lock()  # a stage may still plan while the results are written
-        self._standing = standing or ResidentTables()
+        self._resident = resident or ResidentTables()
         self.left = ResidentTables()
         self._scope = ""
 
@@ -106,18 +106,18 @@ class Tables:
         label = self._label(name)
         if label in self._read:
             return self._read[label]
-        table, pieces = self._alive(label), self._standing.pieces
+        table, chunks = self._alive(label), self._resident.chunks
         if table is None:
             return None
         if not in_one_process(self._spark):
             return self._read_both(name, beside)
-        if label not in pieces:
+        if label not in chunks:
             read = self._read_both(name, beside)
-            pieces[label] = (Chunk.of(laid(read), None),)
-            background.start(pieces[label][0].compute)  # before its files may go
+            chunks[label] = (Chunk.of(laid(read), None),)
+            background.start(chunks[label][0].compute)  # before its files may go
         if beside is not None:
-            pieces[self._label(beside)] = ()  # its own are with the others
-        self._read[label] = unexpired(rows_in(self._others(label) or pieces[label]), table)
+            chunks[self._label(beside)] = ()  # its own are with the others
+        self._read[label] = unexpired(rows_of_chunks(self._others(label) or chunks[label]), table)
         return self._read[label]
 
     def _read_both(self, name: str, beside: str | None) -> DataFrame:
@@ -132,32 +132,35 @@ class Tables:
         That is, if all others of the table are.
         """
         label = self._label(name)
-        others = () if anew else self.left.pieces.get(label, self._others(label))
+        others = () if anew else self.left.chunks.get(label, self._others(label))
         if others is not None and len(others) < MANY:
-            self.left.pieces[label] = (*others, *new)
+            self.left.chunks[label] = (*others, *new)
             return
         if others is not None:
-            rows, newest = rows_in([*others, *new]), [piece.newest for piece in (*others, *new)]
+            rows, newest = (
+                rows_of_chunks([*others, *new]),
+                [chunk.newest for chunk in (*others, *new)],
+            )
             one = Chunk.of(unexpired(rows, self._committed[label]), _last(newest))
             background.start(one.compute)
-            self.left.pieces[label] = (one,)
-        for piece in new:
-            background.at_end(piece.release)
+            self.left.chunks[label] = (one,)
+        for chunk in new:
+            background.at_end(chunk.release)
 
     def _others(self, label: str) -> tuple[Chunk, ...] | None:
         """The pieces of a table that are not expired; None if it is not at hand."""
         table = self._alive(label)
         if table is None:
             return ()
-        pieces, floor = self._standing.pieces.get(label), table.floor
-        if pieces is None or floor is None:
-            return pieces
-        return tuple(one for one in pieces if one.newest is None or one.newest >= floor)
+        chunks, floor = self._resident.chunks.get(label), table.floor
+        if chunks is None or floor is None:
+            return chunks
+        return tuple(one for one in chunks if one.newest is None or one.newest >= floor)
 
     def open(self) -> None:
         """Make the tables ready that rows also leave again, and so are likely to be read."""
         for name, table in self._committed.items():
-            wanted = table.expire_by is not None and name not in self._standing.pieces
+            wanted = table.expire_by is not None and name not in self._resident.chunks
             if table.segments and wanted:
                 self._opened[name] = read_table(self._spark, self._files, table)
 
