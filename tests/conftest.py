@@ -21,8 +21,20 @@ settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("laxity")
 
 
+LANES = {
+    "long": "run the tests that take long, no others",
+    "soak": "run the tests that take hours, no others",
+    "production": "run the tests marked so with the settings that users have, no others",
+}
+FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",  # few rows are not worth a compiler
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="run the tests that take long, no others")
+    for lane, text in LANES.items():
+        parser.addoption(f"--{lane}", action="store_true", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,12 +49,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for mark in item.iter_markers("since"):
             if spark_version() < mark.args:
                 item.add_marker(pytest.mark.skip(reason=f"Spark has it since {mark.args}"))
-    asked = bool(config.getoption("--long"))
-    others = [item for item in items if (item.get_closest_marker("long") is not None) != asked]
+    others = [item for item in items if not _asked_for(item, config)]
     config.hook.pytest_deselected(items=others)
     items[:] = [item for item in items if item not in others]
     marks = ("crash", "spark")
     items.sort(key=lambda item: [*(item.get_closest_marker(m) is None for m in marks)])
+
+
+def _asked_for(item: pytest.Item, config: pytest.Config) -> bool:
+    """Whether a test belongs to the lane that runs; the usual one has all that is quick."""
+    lanes = [lane for lane in LANES if config.getoption(f"--{lane}")]
+    marks = {mark.name for mark in item.iter_markers()}
+    return lanes[0] in marks if lanes else not marks & {"long", "soak"}
 
 
 @pytest.fixture(scope="session")
@@ -59,16 +77,16 @@ def java_classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def spark(
-    own_cache: Path, java_folder: Path, java_classes: Path, tmp_path_factory: pytest.TempPathFactory
+    own_cache: Path,
+    java_folder: Path,
+    java_classes: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    pytestconfig: pytest.Config,
 ) -> Iterator["SparkSession"]:
     import laxity as lx
-    from laxity.spark.api.session import QUIET
 
-    java = "spark.driver.extraJavaOptions"
     home = tmp_path_factory.mktemp("spark")
-    options = f"{QUIET} {QUICK_JAVA}"
-    if java_classes.exists():
-        options += f" -XX:SharedArchiveFile={java_classes}"
+    lane = {} if pytestconfig.getoption("--production") else _quick(java_classes)
     here = Path.cwd()
     os.chdir(java_folder)
     session = lx.session(
@@ -81,15 +99,22 @@ def spark(
             "spark.sql.catalogImplementation": "hive",
             "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:memory:laxity;create=true",
             "spark.sql.shuffle.partitions": "2",
-            "spark.sql.adaptive.enabled": "false",  # nor a second plan
-            "spark.sql.codegen.wholeStage": "false",  # few rows are not worth a compiler
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-            java: options,
-        },
+        }
+        | lane,
     )
     os.chdir(here)
     yield session
     session.stop()
+
+
+def _quick(java_classes: Path) -> dict[str, str]:
+    """Settings for rows so few that compiling code for them takes longer than reading them."""
+    from laxity.spark.api.session import QUIET
+
+    options = f"{QUIET} {QUICK_JAVA}"
+    if java_classes.exists():
+        options += f" -XX:SharedArchiveFile={java_classes}"
+    return FEW_ROWS | {"spark.driver.extraJavaOptions": options}
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Crash anywhere: the driver is killed, started again, and nothing is lost or doubled."""
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from support.killing import killed_at_points, killed_at_random, to_the_end
 pytestmark = pytest.mark.crash
 
 ROWS_PER_FILE = 60
+SOAK = pytest.mark.soak
 
 
 def durable(folder: Path) -> dict[str, Any]:
@@ -68,6 +70,7 @@ Runs = tuple[dict[str, Any], dict[str, Any], int]  # what is left: calm, killed;
     params=[
         pytest.param((killed_at_points, 10), id="points"),
         pytest.param((killed_at_random, 22), id="random", marks=pytest.mark.long),
+        pytest.param((partial(killed_at_random, n_kills=100), 140), id="often", marks=SOAK),
     ],
 )
 def runs(

@@ -83,11 +83,13 @@ def test_every_registered_system_has_a_case() -> None:
     assert set(CASES) == set(NAMES)
 
 
+@pytest.mark.production
 @pytest.mark.parametrize("name", NAMES)
 def test_any_batching_gives_the_same(whole: Runs, cut: Runs, name: str) -> None:
     assert cut[name].results == whole[name].results != []
 
 
+@pytest.mark.production
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("name", NAMES)
 def test_crash_anywhere_changes_nothing(

@@ -59,12 +59,12 @@ def killed_at_points(folder: Path, pipeline: str, points: Sequence[str] = POINTS
         assert child.returncode == -signal.SIGKILL, f"{point} was not reached: {told}"
 
 
-def killed_at_random(folder: Path, pipeline: str) -> None:
+def killed_at_random(folder: Path, pipeline: str, n_kills: int = RANDOM_KILLS) -> None:
     """Both halves are killed, in turns: some time after the start, some time after a commit."""
     rng = np.random.default_rng(15)
     checkpoint = LocalFiles(str(folder / "checkpoint"))
     n_before = (commit_ids(checkpoint) or [-1])[-1]
-    for n in range(RANDOM_KILLS):
+    for n in range(n_kills):
         before = commit_ids(checkpoint)[-1:]
         child = start(folder, pipeline)
         assert child.stderr is not None
@@ -79,4 +79,4 @@ def killed_at_random(folder: Path, pipeline: str) -> None:
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
     n_commits = commit_ids(checkpoint)[-1] - n_before
-    assert n_commits >= RANDOM_KILLS // 2, "too few kills fell between commits"
+    assert n_commits >= n_kills // 2, "too few kills fell between commits"
