@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from laxity.core.progress import Heard, Progress, SourceState
 from laxity.errors import StateError
@@ -26,8 +25,9 @@ from laxity.spark.engine.batch_stats import (
     unpacked,
 )
 from laxity.spark.engine.branch import Branch, BranchResult, Step, made_rows, sources_rows, together
-from laxity.spark.engine.planned import Needs
+from laxity.spark.engine.planned import Needs, Planned
 from laxity.spark.engine.stage import Batch, BatchContext
+from laxity.spark.rows.columns import quoted_name
 from laxity.spark.rows.materialize import Loan, materialized
 from laxity.spark.rows.measure import Numbers, measure, observe
 from laxity.spark.rows.partitioning import co_partitioned
@@ -47,7 +47,6 @@ class _Entering:
     """Rows on their way into a stage, and what it asked to know of them, if anybody counts."""
 
     rows: DataFrame
-    needs: Needs
     asked: Callable[[], Numbers] | None
 
 
@@ -170,30 +169,18 @@ class BranchRunner:
     ) -> list[Step]:
         """What each stage plans to do with the rows, in order."""
         steps: list[Step] = []
-        heard = {name: seen for one in before.values() for name, seen in one.heard.items()}
-        leads = self._query.label(self._query.stages[0].name) if self._query.stages else ""
         for n, stage in enumerate(branch.stages):
-            label = branch.label(stage.name)
-            needs, last = _needs(branch, n, batch), steps[-1].planned if steps else None
+            label, needs = branch.label(stage.name), _needs(branch, n, batch)
+            last = steps[-1].planned if steps else None
             if last is None:
-                entering = _Entering(intake.live, needs, lambda: intake.asked)
+                entering = _Entering(intake.live, lambda: intake.asked)
             else:
-                entering = _entering(_Entering(last.rows, needs, None), last.empty, batch)
-                if needs.ordered and last.order is not None:
-                    ordered = entering.rows.sortWithinPartitions(*last.order.by)
-                    entering = replace(entering, rows=ordered)
-            context = BatchContext(
-                batch=batch,
-                state=batch.state(label),
-                tables=batch.tables_of(label),
-                came=lambda: intake.stats,
-                progress=lambda: intake.progress,
+                entering = _behind(last, needs, batch)
+            context = replace(
+                self._context(branch, label, intake, before, batch),
                 asked=entering.asked or partial(_unknown, label),
                 before=last,
                 loan=None if steps else materials.loan,
-                heard=heard,
-                leading=batch.state(leads),
-                passes_on=branch is not self._query,
             )
             planned = stage.plan(entering.rows, context)
             if planned.frontier is None and last is not None:
@@ -202,6 +189,29 @@ class BranchRunner:
             steps.append(Step(label, stage, planned, n_rows))
         return steps
 
+    def _context(
+        self,
+        branch: Branch,
+        label: str,
+        intake: Intake,
+        before: Mapping[str, BranchResult],
+        batch: Batch,
+    ) -> BatchContext:
+        """The batch as a stage of a branch sees it."""
+        query = self._query
+        leading = query.label(query.stages[0].name) if query.stages else ""
+        return BatchContext(
+            batch=batch,
+            state=batch.state(label),
+            tables=batch.tables_of(label),
+            came=lambda: intake.stats,
+            progress=lambda: intake.progress,
+            asked=None,
+            heard={name: seen for one in before.values() for name, seen in one.heard.items()},
+            leading=batch.state(leading),
+            passes_on=branch is not query,
+        )
+
 
 def _needs(branch: Branch, n: int, batch: Batch) -> Needs:
     """What a branch's stage needs in this batch."""
@@ -209,21 +219,21 @@ def _needs(branch: Branch, n: int, batch: Batch) -> Needs:
     return stage.needs(batch.state(branch.label(stage.name)))
 
 
-def _entering(entering: _Entering, empty: bool, batch: Batch) -> _Entering:
+def _behind(last: Planned, needs: Needs, batch: Batch) -> _Entering:
     """Rows of the stage before, with what the next one needs of them."""
-    rows, needs = entering.rows, entering.needs
-    if empty:
-        return replace(entering, asked=lambda: {"n_rows": 0})
-    if not needs.looked_at:
-        return entering
+    rows = last.rows
+    if last.empty:
+        return _Entering(rows, lambda: {"n_rows": 0})
     if needs.key and set(needs.key) <= set(rows.columns):
         rows = co_partitioned(rows, needs.key)
+    if needs.ordered and last.order is not None:
+        rows = rows.sortWithinPartitions(*last.order.by)
+    if not needs.looked_at:
+        return _Entering(rows, None)
     rows = _at_hand(rows, batch)
-    columns = [F.expr(f"{text} AS `{name}`") for name, text in needs.numbers.items()]
-    columns.append(F.expr("count(1) AS n_rows"))
-    return replace(
-        entering, rows=rows, asked=batch.background.start(partial(measure, rows, columns))
-    )
+    columns = [f"{text} AS {quoted_name(name)}" for name, text in needs.numbers.items()]
+    counted = partial(measure, rows, [*columns, "count(1) AS n_rows"])
+    return _Entering(rows, batch.background.start(counted))
 
 
 def _unknown(label: str) -> dict[str, Any]:
