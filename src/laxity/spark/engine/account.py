@@ -60,7 +60,7 @@ def settled(
 
 def after(before: Mapping[str, Ledger], accounts: Accounts) -> dict[str, Ledger]:
     """The ledgers of all stages once a batch is added, each of which adds up."""
-    return {
+    return dict(before) | {
         label: before.get(label, Ledger()).after(fates).check(f"stage {label}")
         for label, fates in accounts.stages.items()
     }
