@@ -10,7 +10,7 @@ State tables, each appended to and expired by event time:
 A row that leaves `recent` goes to `contexts` or is forgotten. Among recent rows holes are found
 from the rows themselves; behind them neighbours may be forgotten, hence the table. Where rows are
 not counted, every row older than recent is a context until the bound on lateness has passed. Of
-rows no more is kept than the columns that the app uses (`used.py`).
+rows no more is kept than the columns that the app uses (`column_pruning.py`).
 
 Where executors live in the driver, the next batch finds the tables at hand, a key's rows in one
 place, and reads them only after a restart.

@@ -1,8 +1,8 @@
 """The keys that are in doubt: late rows came or wait, or rows may be missing.
 
 Most keys are not. A cheap count of all keys finds those that are; all rows known of them are then
-brought together once, and whatever is to be found out about late rows (`lates.py`) and missing ones
-(`holes.py`) is worked out there.
+brought together once, and whatever is to be found out about late rows (`late_rows.py`) and missing
+ones (`holes.py`) is worked out there.
 """
 
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ segment or when it is next folded.
 Nothing that a committed batch refers to is ever changed: writes go to folders of their own, and
 `sweep` deletes only what no kept commit refers to.
 
-The rows of a table may stay at hand for the batches to come (`standing.py`); they are written all
+The rows of a table may stay at hand for the batches to come (`resident.py`); they are written all
 the same, and read after a restart.
 """
 
