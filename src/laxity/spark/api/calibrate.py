@@ -43,9 +43,34 @@ def calibrate(
 ) -> dict[str, Points]:
     """Run a pipeline at one slack after the other, and save what was seen for `Tuned(history=)`.
 
-    `build` makes the stream with the slack rule it is given, for each of its merges; results go to
-    a folder of this machine that is deleted. Each run lasts so many seconds from its first batch.
-    What was seen comes back by merge: the last is `"merge"`, others have the name of their stream.
+    Parameters
+    ----------
+    build
+        Makes the stream with the slack rule it is given, for each of its merges. Results go to a
+        folder of this machine that is deleted.
+    slacks
+        The slacks to try.
+    seconds
+        How long each run lasts, from its first batch.
+    out
+        The file that the history goes to.
+    told
+        Called with a line of text when a run begins.
+
+    Returns
+    -------
+    dict
+        What was seen, by merge: the last is `"merge"`, others have the name of their stream.
+
+    Raises
+    ------
+    ConfigError
+        If there are no slacks, the stream is not made by `laxity.merge`, or a run was too short to
+        teach anything.
+
+    >>> calibrate(lambda slack: stream, ["1s"], seconds=0, out="history.json")
+    Traceback (most recent call last):
+    laxity.errors.ConfigError: seconds must be > 0, got 0
     """
     if not slacks:
         raise ConfigError("calibrate needs at least one slack")

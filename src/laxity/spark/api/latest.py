@@ -10,9 +10,25 @@ from laxity.spark.rows.results import KEY, RETRACTED
 
 
 def latest(results: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
-    """The newest revision per key and window; a result that was retracted is none.
+    """The newest revision of every result, per key and window; one that was retracted is none.
 
-    `by`: the columns that name a result; by default those its stage marked as such.
+    Parameters
+    ----------
+    results
+        Results with `_revision`, as a sink's folder or table holds them.
+    by
+        The columns that name a result; by default those its stage marked as such, which Parquet
+        keeps.
+
+    Returns
+    -------
+    DataFrame
+        One row for each result that there is, with all columns.
+
+    Raises
+    ------
+    ConfigError
+        If no columns name a result, or there is no `_revision`.
     """
     names = [by] if isinstance(by, str) else list(by or ())
     names = names or [field.name for field in results.schema if field.metadata.get(KEY)]

@@ -11,7 +11,28 @@ from laxity.spark.storage.segments import read_table
 
 
 def read_letters(checkpoint: str, kind: str = DEAD, spark: SparkSession | None = None) -> DataFrame:
-    """The dead letters (`kind="dead"`) or late rejections (`kind="late"`) of a checkpoint."""
+    """Rows that did not make it, of any stage of a query, running or ended.
+
+    Parameters
+    ----------
+    checkpoint
+        The query's checkpoint folder.
+    kind
+        `"dead"`: rows that cannot be processed, with `_reason`. `"late"`: rows rejected as too
+        late, with `late_by` in seconds.
+    spark
+        The session to read with; by default the active one, or a new one.
+
+    Returns
+    -------
+    DataFrame
+        With `batch_id`, `_source`, `_event`, `_arrival`, and the row itself as JSON in `_row`.
+
+    Raises
+    ------
+    StateError
+        If the folder holds no committed batch.
+    """
     spark = spark or session()
     files = open_files(checkpoint, spark)
     commit = read_last_commit(files)

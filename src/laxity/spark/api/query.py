@@ -52,7 +52,10 @@ class Running:
 
 
 class Query:
-    """A handle on a started stream."""
+    """A handle on a started stream, made by `Stream.start`.
+
+    `contract` is what was printed at start, `spark` Spark's own handle.
+    """
 
     def __init__(
         self, contract: Contract, spark: StreamingQuery, running: Running, *, drain: bool = False
@@ -103,7 +106,23 @@ class Query:
         return not self._over.is_set()
 
     def await_termination(self, timeout_s: float | None = None) -> bool:
-        """Wait until the query ends; whether it has. Raises what stopped it, if anything did."""
+        """Wait until the query ends.
+
+        Parameters
+        ----------
+        timeout_s
+            How long to wait; without it, as long as it takes.
+
+        Returns
+        -------
+        bool
+            Whether it has ended.
+
+        Raises
+        ------
+        LaxityError
+            What stopped it, if anything did; an error of Spark or of the user's code as it is.
+        """
         if not self._over.wait(timeout_s):
             return False
         if self._runner.error:
@@ -114,7 +133,10 @@ class Query:
         return True
 
     def stop(self) -> None:
-        """Let the batch under way finish, then end the query."""
+        """Let the batch under way finish, then end the query.
+
+        Nothing is let out: rows stay held, and the next start goes on there.
+        """
         with self._runner.busy:
             self._runner.stopping = True
         self.spark.stop()
@@ -125,6 +147,11 @@ class Query:
 
         A run over what is available first works through that; a live one ends with its next batch.
         Rows that a later run brings and that lie behind are late.
+
+        Raises
+        ------
+        LaxityError
+            What stopped the query before, if anything did; starting it again goes on there.
         """
         self._drain = True
         if self._running.ends:
@@ -137,10 +164,27 @@ class Query:
         self.await_termination()
 
     def report(self) -> Report | None:
-        """The newest batch's report, None before the first."""
+        """The newest batch's report.
+
+        Returns
+        -------
+        Report or None
+            None before the first batch.
+        """
         reports = self.reports(last=1)
         return reports[-1] if reports else None
 
     def reports(self, last: int | None = None) -> list[Report]:
-        """The reports so far, oldest first; only the newest `last` if given."""
+        """The reports so far, of this run and those before.
+
+        Parameters
+        ----------
+        last
+            Only so many of the newest.
+
+        Returns
+        -------
+        list of Report
+            Oldest first; the newest ten thousand or so are kept.
+        """
         return read_reports(self._running.checkpoint.files, last)

@@ -48,12 +48,31 @@ def session(
     memory: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The active Spark session, or a new embedded one.
+    """The active Spark session, or a new embedded one; either can read `format("laxity.trace")`.
 
-    `cores` and `memory` are for a new session: how many cores it may use, and the size of its
-    heap (by default a quarter of the machine's memory, between 1 and 8 GB). `conf` overrides any
-    Spark setting. A session that is already active is used as it is. Both learn to read
-    `format("laxity.trace")`.
+    A session that is already active is used as it is: all parameters are for a new one.
+
+    Parameters
+    ----------
+    name
+        What Spark's own pages call it.
+    cores
+        How many cores it may use, as in `local[2]`.
+    memory
+        The size of its heap, like `"4g"`; a quarter of the machine's memory by default, between 1
+        and 8 GB.
+    conf
+        Spark settings, which go before all others.
+
+    Returns
+    -------
+    SparkSession
+        A session of this process.
+
+    Raises
+    ------
+    EngineError
+        If there is no Java that will do, or Spark does not start; `laxity doctor` looks for why.
     """
     spark = SparkSession.getActiveSession() or _start(name, cores, memory, dict(conf or {}))
     spark.dataSource.register(TraceSource)

@@ -210,28 +210,80 @@ class ForeachSink:
 
 
 def parquet(path: str) -> ParquetSink:
-    """Write results as Parquet, exactly once; read them with `spark.read.parquet(path)`."""
+    """Write results as Parquet, exactly once; read them with `spark.read.parquet(path)`.
+
+    Parameters
+    ----------
+    path
+        A folder of its own, local or on any file system that Hadoop knows. Batch N is its folder
+        `batch_id=N`.
+
+    >>> sink = parquet("out/jams")
+    >>> print(sink, "·", sink.delivery)
+    parquet(out/jams) · exactly once
+    """
     return ParquetSink(str(path))
 
 
 def table(name: str) -> TableSink:
-    """Write results to a catalog table, exactly once."""
+    """Write results to a catalog table, exactly once.
+
+    Parameters
+    ----------
+    name
+        The table, made if it is not there, with a partition for each `batch_id`. Its catalog must
+        outlive the session.
+
+    >>> print(table("town.jams"))
+    table(town.jams)
+    """
     return TableSink(name)
 
 
 def memory() -> MemorySink:
-    """Keep results in this process; `.rows()` gives them."""
+    """Keep results in this process, for tests and notebooks.
+
+    Returns
+    -------
+    MemorySink
+        For `Stream.start`; `.rows()` gives the results as dictionaries, `.table()` as Arrow.
+
+    >>> memory().rows()
+    []
+    """
     return MemorySink()
 
 
 def console(n_rows: int = 20) -> ConsoleSink:
-    """Print the first rows of every batch."""
+    """Print the first rows of every batch.
+
+    Parameters
+    ----------
+    n_rows
+        How many.
+
+    >>> print(console(5))
+    console(5 rows)
+    """
     return ConsoleSink(n_rows)
 
 
 def foreach(fn: Callable[[DataFrame, int], None], *, idempotent: bool = False) -> ForeachSink:
-    """Hand every batch's results to a function of (rows, batch_id).
+    """Hand every batch's results to a function.
 
-    `idempotent`: calling it again with the same batch_id replaces what the first call did.
+    Parameters
+    ----------
+    fn
+        Called with the rows, a DataFrame, and the batch_id.
+    idempotent
+        Calling it again with the same batch_id replaces what the first call did.
+
+    Returns
+    -------
+    ForeachSink
+        For `Stream.start`; exactly once if idempotent, else a warning says that it is not.
+
+    >>> foreach(print).delivery
+    'at least once (after a crash it may be called again for the same batch_id)'
     """
     return ForeachSink(fn, idempotent)

@@ -91,7 +91,7 @@ def intake_columns(names: Sequence[str]) -> list[Column]:
 
 
 def read_intake(names: Sequence[str], numbers: dict[str, Any]) -> BatchStats:
-    """The Intake in a row of numbers."""
+    """What a row of numbers says of a batch."""
     came = {name: numbers[f"in_{n}"] for n, name in enumerate(names)}
     dead = [numbers[f"dead_{n}"] for n in range(len(names))]
     heard = {

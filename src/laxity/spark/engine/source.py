@@ -87,15 +87,43 @@ def source(
 ) -> Source:
     """Name a streaming DataFrame and say how to read time from it.
 
-    `event_time`: the column that says when a row happened (timestamp, date, or text).
-    `arrival`: the column that says when it reached us; by default Kafka's timestamp, else the
-    micro-batch's start. `sequence`: what orders rows of equal time, a column or Kafka's
-    (partition, offset); by default those for Kafka, else a hash of the row. `idle_after`: how long
-    a silence makes the source idle. `max_future`: a row further past its arrival is a dead letter.
-    `unique_times`: no two rows of the source have one event time, so a merge need not wait for the
-    source to move on before it releases its newest row.
-    `schema`: parse the JSON text in the column `value`; rows that do not fit are dead letters, as
-    are rows with a `_corrupt_record`.
+    Its rows get the columns `_source`, `_event`, `_arrival` and `_seq`; those whose time cannot be
+    read are dead letters.
+
+    Parameters
+    ----------
+    name
+        What the source is called everywhere; a plain word, since it becomes a column of merges.
+    df
+        Any streaming DataFrame: Kafka, files, a table, `format("laxity.trace")`.
+    event_time
+        The column that says when a row happened: a timestamp, a date, or text.
+    arrival
+        The column that says when it reached us; by default Kafka's timestamp, else the start of
+        the micro-batch.
+    sequence
+        What orders rows of equal time: a column, or Kafka's `("partition", "offset")`; by default
+        those for Kafka, else a hash of the row.
+    idle_after
+        How long a silence makes the source idle, so that nobody waits for it; never by default.
+    max_future
+        A row further past its arrival than this is a dead letter, and moves no clock.
+    unique_times
+        No two rows have one event time, so a merge need not wait for the source to move on before
+        it releases its newest row.
+    schema
+        Parse the JSON text in the column `value`; rows that do not fit are dead letters, as are
+        rows with a `_corrupt_record`.
+
+    Returns
+    -------
+    Source
+        For `laxity.stream` and `laxity.merge`.
+
+    Raises
+    ------
+    ConfigError
+        If the DataFrame is not streaming, or a column is missing or of the wrong type.
     """
     check_name(name)
     if not df.isStreaming:

@@ -20,12 +20,31 @@ Evaluation = Callable[[DataFrame], DataFrame]  # from rows to results
 class App:
     """A function of rows made of windowed aggregates, and what must be known of it.
 
-    `fn` gets a stream's rows and gives results: the columns that name a key, the time of the
-    result (the left edge of its last window) as `_event` or as Spark's `window`, and any others. It
-    may read nothing but its rows. `windows`: size and advance of every aggregate, in their order.
-    `periodicity`: the longest period of time it looks at (`"7d"` for the day of the week). `kind`:
-    the column that tells apart several results of one key and time. `own_query`: `fn` makes a
-    streaming query with state of its own, and is run as one.
+    Parameters
+    ----------
+    fn
+        Gets a stream's rows and gives results: the columns that name a key, the time of the result
+        (the left edge of its last window) as `_event` or as Spark's `window`, and any others. It
+        may read nothing but its rows.
+    windows
+        Size and advance of every aggregate, in their order.
+    periodicity
+        The longest period of time it looks at: `"7d"` for the day of the week.
+    kind
+        The column that tells apart several results of one key and time.
+    own_query
+        `fn` makes a streaming query with state of its own, and is run as one.
+
+    Raises
+    ------
+    ConfigError
+        If there are no windows, or one's advance is longer than its size.
+
+    >>> app = App(lambda rows: rows, windows=[("2h", "1h"), ("24h", "24h")], kind="alert")
+    >>> app.shape.span_us == 26 * 3_600_000_000  # a result depends on rows up to so much later
+    True
+    >>> app.naming(["meter"])
+    ['meter', '_event', 'alert']
     """
 
     fn: Callable[[DataFrame], DataFrame]
