@@ -54,6 +54,16 @@ class Stream(Draft):
         It begins with a merge, and its rows say when they happened and arrived (`_event` and
         `_arrival`). The next merge waits for it as for a source, as far as its own merge has
         released; it is idle when all its sources are.
+
+        Parameters
+        ----------
+        name
+            A plain word: it becomes a column, and is in front of its stages' names.
+
+        Returns
+        -------
+        Stream
+            For `laxity.merge`.
         """
         check_name(name)
         if merge_of(self.branch) is None:
@@ -75,12 +85,34 @@ class Stream(Draft):
         trigger: Duration | Literal["available_now"] | None = None,
         drain: bool = False,
     ) -> Query:
-        """Start the stream as a query.
+        """Start the stream as a query; the effective contract is printed.
 
-        `trigger`: a duration between batches, `"available_now"` to work through what there is
-        and end, or None for as fast as possible. The effective contract is printed.
-        `drain`: at the end of what is available let everything out, since the input has ended: no
-        row stays held, and every result is final. Rows of a later run that lie behind are late.
+        Parameters
+        ----------
+        name
+            What the pipeline is called; it may not change between two starts.
+        sink
+            Where results go: `laxity.parquet`, `table`, `memory`, `console` or `foreach`.
+        checkpoint
+            A folder of its own for state and accounts.
+        trigger
+            A duration between batches, `"available_now"` to work through what there is and end, or
+            None for as fast as possible.
+        drain
+            At the end of what is available let everything out, since the input has ended: no row
+            stays held, and every result is final. Rows of a later run that lie behind are late.
+
+        Returns
+        -------
+        Query
+            A handle on it.
+
+        Raises
+        ------
+        ConfigError
+            If the sink, trigger or deadline cannot be as asked.
+        StateError
+            If the checkpoint is in use, or another pipeline's.
         """
         branch = replace(self.branch, name="")
         start = Launch(branch, self.rows, self.schema, self.deadline_us)
@@ -90,8 +122,18 @@ class Stream(Draft):
 def stream(*sources: Source, deadline: Duration | None = None) -> Stream:
     """One stream of one or more sources, in no particular order.
 
-    `deadline`: how long after its arrival a row's result should be out; every report says whether
-    it was kept. Nothing is done to keep it: for that, `merge` with a tuned slack.
+    Parameters
+    ----------
+    sources
+        Made by `laxity.source`, each with a name of its own.
+    deadline
+        How long after its arrival a row's result should be out; every report says whether it was
+        kept. Nothing is done to keep it: for that, `merge` with a tuned slack.
+
+    Returns
+    -------
+    Stream
+        The columns of the source; of several, one struct each.
     """
     if any(isinstance(one, Stream) for one in sources):
         raise ConfigError("lx.stream takes sources; it is lx.merge that takes other streams too")
@@ -109,16 +151,28 @@ def merge(
 ) -> Stream:
     """The rows of several sources as one stream in order, none waiting past its slack.
 
-    `inputs`: sources, or what other merges made (`Stream.named`). Give all merges of a query the
-    same `Tuned`, and one tuner sets their slacks together.
-    `slack`: how far the newest event of any source may be ahead of a row that waits for a slower
-    source: a duration, or a rule (`Tuned`, `Fixed`, `MaxDelay`, `Tcp`, `Quantile`); None waits for
-    every source, however long. `hold_at_most`: how long a row is held by the clock on the wall,
-    should event time stand still; what its deadline leaves for `Tuned`. `deadline`: as for
-    `stream`; with `Tuned` it is that of the rule, which is tuned to keep it.
+    Late rows are never dropped. Give all merges of a query the same `Tuned`, and one tuner sets
+    their slacks together.
 
-    Released rows carry `_read`: `ready` (in order), `slack` (early, a slower source may still send
-    something before it) or `late` (behind a row released before). Late rows are never dropped.
+    Parameters
+    ----------
+    inputs
+        Sources, or what other merges made (`Stream.named`).
+    slack
+        How far the newest event of any source may be ahead of a row that waits for a slower
+        source: a duration, or a rule (`Tuned`, `Fixed`, `MaxDelay`, `Tcp`, `Quantile`); None waits
+        for every source, however long.
+    hold_at_most
+        How long a row is held by the clock on the wall, should event time stand still; for `Tuned`
+        what its deadline leaves.
+    deadline
+        As for `stream`; with `Tuned` it is that of the rule, which is tuned to keep it.
+
+    Returns
+    -------
+    Stream
+        Rows with `_read`: `ready` (in order), `slack` (early, a slower source may still send
+        something before it) or `late` (behind a row released before).
     """
     rule = Fixed(slack) if slack is None or isinstance(slack, Duration) else slack
     if not hasattr(rule, "next"):

@@ -56,7 +56,25 @@ def apply(stream: S, fn: Callable[[DataFrame], DataFrame], *, per_batch: bool = 
     It gets the rows of one batch after the other, so one that combines rows (`groupBy`,
     `distinct`, a window function, `limit`, `orderBy`, a join of the rows with themselves …)
     would give partial results, and is refused; with static tables it may do as it likes.
-    `per_batch`: it means each batch by itself, and may combine the rows of one.
+
+    Parameters
+    ----------
+    stream
+        The stream itself.
+    fn
+        Gets a DataFrame and gives one.
+    per_batch
+        It means each batch by itself, and may combine the rows of one.
+
+    Returns
+    -------
+    Stream
+        With the columns that the function gives.
+
+    Raises
+    ------
+    ConfigError
+        If the function fails on the stream's columns, gives no DataFrame, or combines rows.
     """
     stage = Apply(fn, position=len(stream.stages) + 1, per_batch=per_batch)
     empty = stream.empty

@@ -24,12 +24,31 @@ def join(
     within: Duration,
     when: str = "true",
 ) -> S:
-    """Pair the rows of two sources of a merge, in a sliding window.
+    """Pair the rows of two sources of a merge, in a sliding window; each pair comes once.
 
-    `on`: the column or columns, of both sources, that must be equal. `within`: how far apart
-    in event time. `when`: a condition in SQL, like `"bus.delay > 120 AND scats.flow > 40"`.
-    Each pair comes once, with the columns of `on`, a struct for either source, `_event` and
-    `_arrival` of the later row, and `_read`, how the second of them was read.
+    Parameters
+    ----------
+    stream
+        The stream itself, as `lx.merge` makes it.
+    left, right
+        The two sources.
+    on
+        The column or columns, of both sources, that must be equal.
+    within
+        How far apart in event time.
+    when
+        A condition in SQL, like `"bus.delay > 120 AND scats.flow > 40"`.
+
+    Returns
+    -------
+    Stream
+        With the columns of `on`, a struct for either source, `_event` and `_arrival` of the later
+        row, and `_read`, how the second of them was read.
+
+    Raises
+    ------
+    ConfigError
+        If no merge is right before it, or the columns are not there.
     """
     if not stream.stages or not isinstance(stream.stages[-1], Merge):
         raise ConfigError("join takes rows as a merge reads them: call it right after lx.merge")

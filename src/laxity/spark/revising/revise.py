@@ -151,15 +151,37 @@ def revise(
 ) -> S:
     """Answer at once, and again what late rows change, until a result is exact.
 
-    `by`: the column or columns that name a key. `lateness`: how late a row may be; later ones
-    are rejected, with `late_by`. `period`: how often each key sends a row; or `sequence`: the
-    column that numbers its rows. Either tells where rows are missing, so that only rows near
-    those are kept; with neither all rows within the lateness are. `trigger`: when late rows
-    are replayed, `"eager"` (at once), `"lazy"` (with the key's next row on time) or a function
-    of `Waiting`.
+    A `period` or a `sequence` tells where rows are missing, so that only rows near those are kept;
+    with neither all rows within the lateness are.
 
-    Results carry `_status` (`final`, `tentative`, `revised`, `retracted`) and `_revision`;
-    `lx.latest` gives the newest of each.
+    Parameters
+    ----------
+    stream
+        The stream itself.
+    app
+        What is evaluated.
+    by
+        The column or columns that name a key.
+    lateness
+        How late a row may be; later ones are rejected, with `late_by`.
+    period
+        How often each key sends a row.
+    sequence
+        Or the column that numbers a key's rows.
+    trigger
+        When late rows are replayed: `"eager"` (at once), `"lazy"` (with the key's next row on
+        time) or a function of `Waiting`.
+
+    Returns
+    -------
+    Stream
+        Results with `_status` (`final`, `tentative`, `revised`, `retracted`) and `_revision`;
+        `lx.latest` gives the newest of each.
+
+    Raises
+    ------
+    ConfigError
+        If the app does not fit the stream, a column is missing, or the stream is revised already.
     """
     if any(isinstance(stage, Revise) for stage in stream.stages):
         raise ConfigError("a stream can be revised once: results change, rows do not")
