@@ -15,7 +15,7 @@ from laxity.spark.storage.checkpoint import read_last_commit
 from laxity.spark.storage.files import LocalFiles
 from laxity.spark.storage.reports import read_reports
 from support import traces
-from support.killing import killed_at_points, killed_at_random, to_the_end
+from support.killing import MOST_TELLING, killed_at_points, killed_at_random, to_the_end
 
 pytestmark = pytest.mark.crash
 
@@ -68,7 +68,8 @@ Runs = tuple[dict[str, Any], dict[str, Any], int]  # what is left: calm, killed;
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param((killed_at_points, 10), id="points"),
+        pytest.param((partial(killed_at_points, points=MOST_TELLING), 10), id="points"),
+        pytest.param((killed_at_points, 10), id="all points", marks=pytest.mark.long),
         pytest.param((killed_at_random, 22), id="random", marks=pytest.mark.long),
         pytest.param((partial(killed_at_random, n_kills=100), 140), id="often", marks=SOAK),
     ],

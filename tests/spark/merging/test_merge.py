@@ -36,15 +36,16 @@ def two(spark: SparkSession, folder: Path, **terms: Any) -> list[Any]:
     return [feeds.source(spark, folder / name, **terms) for name in ("bus", "scats")]
 
 
+@pytest.mark.parametrize("n_cuts", [6, pytest.param(20, marks=pytest.mark.long)])
 def test_any_batching_and_interleaving_gives_the_same_merged_stream(
-    spark: SparkSession, work: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, work: Path, monkeypatch: pytest.MonkeyPatch, n_cuts: int
 ) -> None:
     rng = np.random.default_rng(5)
     bus = feeds.rows(np.sort(rng.integers(0, 25, 60)).tolist())
     scats = feeds.rows(np.sort(rng.integers(0, 25, 60)).tolist())
     rank = {"bus": 0, "scats": 1}
     orders = set()
-    for cut in range(20):
+    for cut in range(n_cuts):
         n_batches = 3 if cut % 4 == 0 else 2
         for module in (tally, gather):  # what is done with many rows, and with few
             monkeypatch.setattr(module, "ONE_TASK", 20 if cut % 2 else 100_000)

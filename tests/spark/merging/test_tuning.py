@@ -96,6 +96,7 @@ def test_two_deadlines_are_one_too_many(spark: SparkSession, work: Path) -> None
         lx.merge(*two(spark, fed(work)), slack=lx.Tuned("6s"), deadline="5s")
 
 
+@pytest.mark.long
 def test_calibrate_records_points_for_a_tuner_to_start_from(
     spark: SparkSession, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

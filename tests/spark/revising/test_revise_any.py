@@ -55,15 +55,31 @@ def answers(sink: MemorySink, n_batches: int) -> list[list[tuple[Told, str]]]:
     return told
 
 
-@settings(
-    max_examples=settings().max_examples // 33,
-    phases=[Phase.generate],
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+GENERATE: dict[str, Any] = {
+    "phases": [Phase.generate],
+    "suppress_health_check": [HealthCheck.function_scoped_fixture],
+}
+
+
+@settings(max_examples=settings().max_examples // 50, **GENERATE)
 @given(case=revise_cases.cases(), in_driver=st.booleans())
 def test_any_app_any_rows_any_batching_any_crash(
     spark: SparkSession, case: Case, in_driver: bool
 ) -> None:
+    check(spark, case, in_driver)
+
+
+@pytest.mark.long
+@settings(max_examples=settings().max_examples // 12, **GENERATE)
+@given(case=revise_cases.cases(), in_driver=st.booleans())
+def test_any_app_any_rows_any_batching_any_crash_at_length(
+    spark: SparkSession, case: Case, in_driver: bool
+) -> None:
+    check(spark, case, in_driver)
+
+
+def check(spark: SparkSession, case: Case, in_driver: bool) -> None:
+    """Spark tells what the simulator tells, and final is what never changes."""
     with TemporaryDirectory() as name, ExitStack() as stack:
         for module in (keep, state, history):  # elsewhere executors could be lost with their rows
             stack.enter_context(patch.object(module, "in_one_process", lambda _: in_driver))

@@ -87,8 +87,9 @@ def test_nothing_of_an_old_folder_is_left_once_no_commit_needs_it(
 ) -> None:
     folder = unpacked("revised", work)
     stream = revised(spark, folder)
-    for hour in range(27, 42):
-        readings.write(folder / "in", hour, [(m, hour, 1) for m in (1, 2, 3)])
+    for hour in range(27, 72, 5):
+        rows = [(m, h, 1) for h in range(hour, hour + 5) for m in (1, 2, 3)]
+        readings.write(folder / "in", hour, rows)
     traces.run(stream, folder)
     left = {path.name for path in (folder / "checkpoint/state").iterdir() if [*path.iterdir()]}
     assert all(name.startswith("revise-") for name in left), left

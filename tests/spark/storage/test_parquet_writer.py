@@ -59,7 +59,7 @@ def stream(spark: SparkSession, work: Path) -> Any:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("cluster")
-@pytest.mark.parametrize("of", ["/out/batch_id=1", "/state/held/1", "/state/dead/1"])
+@pytest.mark.parametrize("of", ["/out/batch_id=1", "/state/hold-held/1", "/state/dead/1"])
 def test_a_part_that_nobody_sees_stops_the_query_before_the_commit(
     spark: SparkSession, work: Path, monkeypatch: pytest.MonkeyPatch, of: str
 ) -> None:
@@ -84,9 +84,8 @@ def test_a_table_is_seen_too(
     spark: SparkSession, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     traces.run(stream(spark, work), work / "all", lx.table("seen"))
-    monkeypatch.setattr(
-        written, "observe", lambda rows, _: (rows, SimpleNamespace(get={"n_written": 999}))
-    )
+    lost = SimpleNamespace(arrive=lambda: {"n_written": 999})
+    monkeypatch.setattr(written, "observe", lambda rows, _: (rows, lost))
     with pytest.raises(lx.EngineError, match="999 rows were written to table seen, and"):
         traces.run(stream(spark, work), work / "some", lx.table("seen"))
 
