@@ -135,6 +135,17 @@ def test_the_end_of_the_input_leaves_nothing_behind(cut: Runs, name: str) -> Non
     assert (last.drained, last.ledger.held) == (True, 0)
 
 
+@pytest.mark.parametrize("silent", ["meters", "scats"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_silent_source_stalls_nothing_for_ever(
+    spark: SparkSession, work: Path, name: str, silent: str
+) -> None:
+    """One that never speaks holds rows up until the input has ended, or nobody waits for it."""
+    feed(work, (), silent=silent)
+    last = run(CASES[name].stream(spark, work), work)[-1]
+    assert (last.drained, last.ledger.check().held) == (True, 0)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_kept_does_not_grow_with_the_stream(

@@ -33,21 +33,28 @@ class Case:
 
 
 def feed(
-    folder: Path, cuts: Sequence[int], first: int = 0, last: int = N_ROWS, n_rows: int = N_ROWS
+    folder: Path,
+    cuts: Sequence[int],
+    *,
+    first: int = 0,
+    last: int = N_ROWS,
+    n_rows: int = N_ROWS,
+    silent: str = "",
 ) -> int:
     """Readings of three meters, some missing and some late, and two sources that lag; in cuts.
 
-    Rows that happened from `first` to `last` of `n_rows` hours; how many readings came.
+    Rows that happened from `first` to `last` of `n_rows` hours, but for those of the source that is
+    `silent`; how many readings came.
     """
     hours = [(m, h, h + m) for h in range(n_rows) for m in (1, 2, 3) if (m, h) != (1, 9)]
     late = {r: min(r[1] + 3, n_rows - 1) for r in hours if r[1] % 10 == 4 and r[0] == 2}
     came = 0
     for n, (begin, end) in enumerate(zip([first, *cuts], [*cuts, last], strict=True)):
-        batch = [r for r in hours if begin <= late.get(r, r[1]) < end]
+        batch = [r for r in hours if begin <= late.get(r, r[1]) < end and silent != "meters"]
         readings.write(folder / "meters", begin, batch)
         came += len(batch)
         for lag, name in ((0, "bus"), (4, "scats")):
-            seconds = [float(second) for second in range(begin, end)]
+            seconds = [float(second) for second in range(begin, end) if silent != name]
             rows = feeds.rows([s - lag for s in seconds], seconds, first_id=1000 * lag + begin)
             feeds.write(folder / name, begin * 100 + n, rows)
     return came
