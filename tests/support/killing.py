@@ -24,7 +24,7 @@ POINTS = [
     "clean.delete",  # half-way through the clean-up
     "clean.exit",  # between our commit and Spark's
 ]
-MOST_TELLING = ["output.exit", "commit.draft", "commit.exit", "clean.delete"]
+MOST_TELLING = ["commit.draft", "commit.exit"]
 RANDOM_KILLS = 15
 
 

@@ -80,7 +80,9 @@ def test_what_a_later_run_brings_behind_a_drain_is_late(spark: SparkSession, beh
     assert (reads[200], reads[201]) == ("late", "ready")
 
 
-@pytest.mark.parametrize("point", ["output.exit", "commit.enter"])
+@pytest.mark.parametrize(
+    "point", ["commit.enter", pytest.param("output.exit", marks=pytest.mark.long)]
+)
 def test_a_crash_before_the_drain_leaves_it_to_the_next_run(
     spark: SparkSession, behind: Path, point: str
 ) -> None:
@@ -122,7 +124,7 @@ def all_totals(given: Sequence[readings.Reading]) -> dict[tuple[int, int], tuple
     return {k: v for k, v in readings.plain_totals(known).items() if k[0] >= 0 and k[1] <= last}
 
 
-@pytest.mark.parametrize("terms", [{"period": "1h"}, {}, {"period": "1h", "trigger": "lazy"}])
+@pytest.mark.parametrize("terms", [{}, {"period": "1h", "trigger": "lazy"}])
 def test_a_drained_revise_has_answered_everything_for_good(
     spark: SparkSession, work: Path, terms: dict[str, str]
 ) -> None:

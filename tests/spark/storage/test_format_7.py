@@ -82,6 +82,7 @@ def test_a_revise_goes_on_with_all_it_has_kept(spark: SparkSession, work: Path) 
     assert report.accounts["revise"].held == report.ledger.held == 0
 
 
+@pytest.mark.long
 def test_nothing_of_an_old_folder_is_left_once_no_commit_needs_it(
     spark: SparkSession, work: Path
 ) -> None:

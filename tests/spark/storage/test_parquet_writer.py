@@ -79,6 +79,7 @@ def test_what_is_all_there_is_committed(spark: SparkSession, work: Path) -> None
 
 
 @pytest.mark.spark
+@pytest.mark.long
 @pytest.mark.usefixtures("cluster")
 def test_a_table_is_seen_too(
     spark: SparkSession, work: Path, monkeypatch: pytest.MonkeyPatch
