@@ -41,7 +41,7 @@ from laxity.spark.rows.runtime_literal import runtime_literal, runtime_sql
 from laxity.spark.storage.resident import Chunk, rows_of_chunks
 
 HOLES, WAITING = "holes", "waiting"
-DOUBTED = "doubted"  # the folder of all tables but `recent`: each gets few rows in a batch
+SUSPECTS = "suspects"  # the folder of all tables but `recent`: each gets few rows in a batch
 
 Added = Callable[[], dict[int, int]]  # rows added to a table, by bucket; asked after the write
 
@@ -108,7 +108,9 @@ class Retained:
         counts = F.expr("count(1) AS keys"), F.expr(f"count_if({FRESH}) AS fresh")
         return SuspectKeys(keys, **measure(keys, counts))
 
-    def in_doubt(self, known: VisibleRows, keys: DataFrame, n_keys: int, older: bool) -> DataFrame:
+    def all_rows_of(
+        self, known: VisibleRows, keys: DataFrame, n_keys: int, older: bool
+    ) -> DataFrame:
         """All rows known of the keys in doubt, about `n_keys`, with what is told of the key.
 
         A key's are in one place. `older` rows are needed for late ones, and for keys without recent
@@ -153,7 +155,7 @@ class Retained:
     def keep_waiting(self, late_rows: LateRows) -> None:
         """Keep the late rows that go on waiting, and no others."""
         rows = self._staying(WAITING, [self.places.without(late_rows.waiting())], None, anew=True)
-        self.tables.replace(WAITING, rows, within=DOUBTED)
+        self.tables.replace(WAITING, rows, within=SUSPECTS)
 
     def keep_contexts(
         self, present: DataFrame, late_rows: LateRows | None, keys: Keys | None
@@ -185,7 +187,7 @@ class Retained:
         newest_us = self.moment.watermark_us if table == CONTEXTS else self.moment.newest_us
         rows = self._staying(RECENT if table == JOINED else table, parts, newest_us, loan)
         rows, seen = observe(rows, [self._by_bucket(table)])
-        within = None if table == RECENT else DOUBTED
+        within = None if table == RECENT else SUSPECTS
         self.tables.append(table, rows, expire_by=EVENT_US, newest=newest_us, within=within)
         return partial(_counted, seen)
 
@@ -223,10 +225,10 @@ class Retained:
         if noted:
             newest_us = self.moment.newest_us
             rows = self._staying(HOLES, [_union(noted)], newest_us)
-            self.tables.append(HOLES, rows, expire_by="_last_us", newest=newest_us, within=DOUBTED)
+            self.tables.append(HOLES, rows, expire_by="_last_us", newest=newest_us, within=SUSPECTS)
         self.tables.expire(HOLES, self.moment.open_us)
 
-    def begin_doubted(self, late_rows: LateRows | None, keys: Keys | None) -> None:
+    def begin_suspects(self, late_rows: LateRows | None, keys: Keys | None) -> None:
         """Begin to write what is kept of the keys in doubt, with one job."""
         n_rows = None
         if self.places.step is not None and keys is not None:
@@ -236,7 +238,7 @@ class Retained:
                 else late_rows.n.waiting + late_rows.n.due + late_rows.n.behind
             )
             n_rows = keys.n["leaving"] + keys.n["left"] + n_late
-        self.tables.begin(DOUBTED, self.background, n_rows)
+        self.tables.begin(SUSPECTS, self.background, n_rows)
 
     def at_hand(self, rows: DataFrame, made: bool = False) -> DataFrame:
         """Rows that several jobs read, worked out once; `made` by a stage before."""

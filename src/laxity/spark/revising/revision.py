@@ -110,13 +110,13 @@ class Revision:
         suspects = retained.suspects(visible, keys)
         if n_late and n_before is not None:
             n_keys = max(n_before, n_late)
-            rows = retained.in_doubt(visible, suspects, n_keys, older=True)
+            rows = retained.all_rows_of(visible, suspects, n_keys, older=True)
         else:
             found = retained.counted(suspects)
             n_keys = found.keys
             if not n_keys:
                 return None
-            rows = retained.in_doubt(visible, found.rows, n_keys, n_late > 0 or found.fresh > 0)
+            rows = retained.all_rows_of(visible, found.rows, n_keys, n_late > 0 or found.fresh > 0)
         if n_late:
             rows = settled(rows, self.trigger, self.places, retained.moment)
             return SuspectRows(retained.at_hand(rows), n_keys)
@@ -139,7 +139,7 @@ class Revision:
             retained.keep_waiting(late_rows)
         if self.places.step is not None:
             retained.note(keys, self._late_holes(late_rows))
-        retained.begin_doubted(late_rows, keys)
+        retained.begin_suspects(late_rows, keys)
         return {CONTEXTS: contexts, JOINED: joined}
 
     def _late_holes(self, late_rows: LateRows | None) -> DataFrame | None:

@@ -47,15 +47,15 @@ class Loan:
     """Rows at hand that are let go of when the batch is over, unless somebody keeps them longer."""
 
     def __init__(self, release: Callable[[], object]) -> None:
-        self._let_go = release
+        self._release = release
         self._extended = False
 
     def extended(self) -> Callable[[], object]:
         """Keep them; how to let go of them."""
         self._extended = True
-        return self._let_go
+        return self._release
 
     def end(self) -> None:
         """The batch is over."""
         if not self._extended:
-            self._let_go()
+            self._release()
