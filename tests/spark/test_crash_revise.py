@@ -49,5 +49,5 @@ def test_killed_again_and_again_the_last_answers_are_those_of_plain_python(
     assert last > (N_FILES - 3) * HOURS
     commit = read_last_commit(LocalFiles(str(work / "checkpoint")))
     assert commit is not None
-    assert commit.ledger.rows_in == len(given)
+    assert commit.ledger.rows_in - commit.ledger.made == len(given)
     assert any(row["_revision"] for row in feeds.written(work / "out"))
