@@ -24,7 +24,7 @@ POINTS = [
     "clean.delete",  # half-way through the clean-up
     "clean.exit",  # between our commit and Spark's
 ]
-MOST_TELLING = ["commit.draft", "commit.exit"]
+MOST_TELLING = ["commit.draft"]
 RANDOM_KILLS = 15
 
 

@@ -25,7 +25,7 @@ def two(spark: SparkSession, folder: Path) -> list[Any]:
     return [feeds.source(spark, folder / name) for name in ("bus", "scats")]
 
 
-@pytest.mark.parametrize("slack", [None, "1s"])
+@pytest.mark.parametrize("slack", ["1s", pytest.param(None, marks=pytest.mark.long)])
 def test_same_as_core_the_pairs_and_the_missed_ones(
     spark: SparkSession, work: Path, slack: str | None
 ) -> None:

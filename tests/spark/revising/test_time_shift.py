@@ -61,6 +61,7 @@ def plain(spark: SparkSession, work: Path) -> set[Any]:
     return set(found.where(F.unix_micros("_event") <= last_us).collect())
 
 
+@pytest.mark.long
 def test_exact_after_a_crash_and_with_the_hour_of_the_day(spark: SparkSession, work: Path) -> None:
     for n, batch in enumerate(batches()):
         readings.write(work / "in", n, batch)

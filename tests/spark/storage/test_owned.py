@@ -18,8 +18,15 @@ from support.owners import Second, Sleeper
 
 pytestmark = pytest.mark.spark
 
-STEPS = ["sink open", "sink write", "clear state", "write reports", "delete state"]
-MORE_STEPS = ["sink forget", "write commits", "delete commits", "delete reports"]
+STEPS = ["sink write", "clear state", "delete state"]
+MORE_STEPS = [
+    "sink open",
+    "write reports",
+    "sink forget",
+    "write commits",
+    "delete commits",
+    "delete reports",
+]
 
 
 @pytest.fixture(scope="module")
