@@ -68,7 +68,7 @@ Runs = tuple[dict[str, Any], dict[str, Any], int]  # what is left: calm, killed;
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param((partial(killed_at_points, points=MOST_TELLING), 7), id="points"),
+        pytest.param((partial(killed_at_points, points=MOST_TELLING), 10), id="points"),
         pytest.param((killed_at_points, 10), id="all points", marks=pytest.mark.long),
         pytest.param((killed_at_random, 22), id="random", marks=pytest.mark.long),
         pytest.param((partial(killed_at_random, n_kills=100), 140), id="often", marks=SOAK),
