@@ -22,6 +22,8 @@ def fates_table(fates: Fates, title: str) -> Table:
     table.add_column("fate")
     table.add_column("rows", justify="right")
     for name, rows in fates.model_dump(include=set(Fates.model_fields)).items():
+        if name == "made" and not rows:
+            continue  # no stage made rows that another took in
         table.add_row(name.replace("_", " "), f"{rows:,}", end_section=name == "rows_in")
     return table
 
