@@ -17,7 +17,6 @@ METERS = 500
 DAYS = 60
 A_DAY = 24 * METERS  # readings
 LATENESS = "40d"
-US_PER_DAY = 86_400_000_000
 
 
 def meters(spark: "SparkSession", folder: Path, seed: int) -> lx.Query:

@@ -33,15 +33,14 @@ class Accounts:
 
 
 def settled(
-    results: Sequence[BranchResult], held: Mapping[str, int], posted: Posted, n_results: int | None
+    results: Sequence[BranchResult], held: Mapping[str, int], posted: Posted, n_results: int
 ) -> Accounts:
     """The accounts of a batch once all is written.
 
-    `held` are the rows that each stage held before, `n_results` how many were written, None if
-    nobody looked.
+    `held` are the rows that each stage held before, `n_results` how many were written.
     """
     whole, stages = NOTHING, dict[str, Fates]()
-    passed: dict[str, int | None] = {}  # by branches that pass on the very rows that came in
+    passed: dict[str, int] = {}  # by branches that pass on the very rows that came in
     for result in results:
         followed = _Followed(result, passed, held)
         whole = _sum(whole, followed.intake())
@@ -50,9 +49,9 @@ def settled(
             whole = _sum(whole, entered)
             if fates is not None:
                 stages[step.label] = fates
-        last = result is results[-1]
-        whole = _sum(whole, followed.out(n_results if last else None, last))
-        if not last and followed.alive is not None:
+        if result is results[-1]:
+            whole = _sum(whole, followed.out(n_results))
+        elif followed.alive is not None:
             passed[result.branch.name] = followed.alive
     rejected = {"late_rejected": posted.late(), "dead": posted.dead()}
     return Accounts(whole.model_copy(update=rejected), stages)
@@ -71,7 +70,7 @@ class _Followed:
     """The rows of a branch on their way through it; `alive` are those that still are followed."""
 
     result: BranchResult
-    passed: Mapping[str, int | None]
+    passed: Mapping[str, int]
     held: Mapping[str, int]
     alive: int | None = None
     made: bool = False  # whether the stage before made other rows
@@ -101,26 +100,22 @@ class _Followed:
         if entered is None:
             self.alive = None
             return None, whole
-        fates = _of(given or Fates(released=entered), entered)
+        fates = (given or Fates(released=entered)).model_copy(update={"rows_in": entered})
         self.alive = None if self.made else fates.released
         kept = {"held": fates.held, "shed": fates.shed, "sampled_out": fates.sampled_out}
         released = fates.released if self.made else 0
         return fates, _sum(whole, Fates(released=released, **kept))
 
-    def out(self, n_results: int | None, last: bool) -> Fates:
-        """What leaves the branch: the results, if they are rows that came in."""
-        if self.alive is None or not last:
+    def out(self, n_results: int) -> Fates:
+        """What leaves the query: the results, if they are rows that came in."""
+        if self.alive is None:
             return NOTHING
-        if n_results is not None and n_results != self.alive:
+        if n_results != self.alive:
             raise ContractError(
                 f"{self.alive} rows were released and {n_results} written; nothing was committed, "
                 "so the batch can be run again"
             )
         return Fates(released=self.alive)
-
-
-def _of(fates: Fates, entered: int) -> Fates:
-    return fates.model_copy(update={"rows_in": entered})
 
 
 def _same(one: str, n_passed: int | None, other: str, n_entered: int | None) -> None:

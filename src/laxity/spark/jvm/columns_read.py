@@ -5,6 +5,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from laxity.spark.jvm.plans import each
+
 _CACHED = "InMemoryRelation"  # it does not tell what it was made of
 
 
@@ -18,18 +20,14 @@ def columns_read(rows: DataFrame) -> set[str] | None:
     leaves = [node for node in nodes if not node.children().size()]
     if any(leaf.nodeName() == _CACHED for leaf in leaves):
         return None
-    given = {a.exprId().id(): a.name() for leaf in leaves for a in _each(leaf.output())}
+    given = {a.exprId().id(): a.name() for leaf in leaves for a in each(leaf.output())}
     read = [node.references().toSeq() for node in nodes]
-    ids = [attribute.exprId().id() for seq in (plan.output(), *read) for attribute in _each(seq)]
+    ids = [attribute.exprId().id() for seq in (plan.output(), *read) for attribute in each(seq)]
     return {given[id_] for id_ in ids if id_ in given}
 
 
 def _nodes(plan: Any) -> Iterator[Any]:
     yield plan
     for more in (plan.children(), plan.subqueries()):
-        for node in _each(more):
+        for node in each(more):
             yield from _nodes(node)
-
-
-def _each(seq: Any) -> Iterator[Any]:
-    return (seq.apply(n) for n in range(seq.size()))

@@ -57,12 +57,13 @@ def _node(plan: Any) -> PlanNode:
     name = plan.nodeName()
     return PlanNode(
         name,
-        tuple(map(_node, _each(plan.children()))),
-        tuple(map(_node, _each(plan.subqueries()))),
+        tuple(map(_node, each(plan.children()))),
+        tuple(map(_node, each(plan.subqueries()))),
         means=_MEANS[name](plan) if name in _MEANS else "",
         kind=_KIND[name](plan) if name in _KIND else "",
     )
 
 
-def _each(seq: Any) -> Iterator[Any]:
+def each(seq: Any) -> Iterator[Any]:
+    """The elements of a sequence of Java's."""
     return (seq.apply(n) for n in range(seq.size()))

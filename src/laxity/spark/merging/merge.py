@@ -238,8 +238,8 @@ def _seen(context: BatchContext, before: MergeState) -> Seen:
     batches of a process are slow for a reason of their own: Java is warming up.
     """
     lateness = context.numbers.get("lateness")
-    late_us = tuple(lateness) if isinstance(lateness, list) else ()
-    late_us = (lateness,) if isinstance(lateness, int) else late_us
+    several = lateness if isinstance(lateness, list) else [lateness]
+    late_us = tuple(us for us in several if us is not None)
     if context.last is None or before.arrived_us is None or context.batch.n_run < WARM_UP:
         return Seen(context.stats.live, late_us)
     until_us = context.last.started_us if context.passes_on else context.last.emitted_us

@@ -20,7 +20,7 @@ from laxity.spark.rows.one_process import in_one_process
 class Materialized:
     """Rows as the first job that reads them leaves them.
 
-    `work_out` is such a job, and no more: nothing is planned for it.
+    `compute` is such a job, and no more: nothing is planned for it.
     """
 
     rows: DataFrame
